@@ -67,8 +67,8 @@ def test_noise_total_and_what_a_group_lacks_beyond_its_share_are_joined_as_squar
 
 def test_the_line_of_an_output_has_the_three_parts_and_the_groups():
     text = plan_in_words(counted())
-    parts = "(noise 120, total 6.23, scaling 232)"
-    assert f"  n: about ± 261 a group on average {parts}, for 1,000 groups of about 1,000 rows" in text
+    parts = "(noise 120, total 6.23, scaling 142)"
+    assert f"  n: about ± 186 a group on average {parts}, for 1,000 groups of about 1,000 rows" in text
     assert "Unit: id; all its rows count, with one weight, in full up to 32 rows; nothing is picked at random." in text
     assert "Rows whose unit is NULL never count." in text
     assert "Totals: of all rows, what scaling left and took" in text
@@ -125,10 +125,10 @@ def test_means_and_their_sums_have_three_parts_too():
 def test_before_anything_is_learned_a_plan_says_what_is_and_for_how_much():
     asked = TABLE.group_by("g", keys=list(range(50))).agg(n=count())
     wanted = missing_facts(asked.query, DECLARED, make_spend(1, None, None, BUDGET), {})
-    plan = replace(wanted[0].plan, spend=make_spend(Fraction(874, 1000), None, None, BUDGET))
+    plan = replace(wanted[0].plan, spend=make_spend(Fraction(8846, 10_000), None, None, BUDGET))
     ends = [(rows, counted(vector=replace(ROWS, cap=rows << 10, outlook=NO_MORE))) for rows in (1, 10)]
     text = learning_in_words(plan, wanted, PureLoss(Fraction(1)), {"": ends}, LEVEL)
-    assert "Bounds: learned in this call and kept. ε = 0.126 of 1 goes to them; they are free for every later" in text
+    assert "Bounds: learned in this call and kept. ε = 0.1154 of 1 goes to them; they are free for every later" in text
     assert "  how many rows an id has, in all and by g: ε = 0.1" in text
     assert "for a group of 1,000 people with 1 to 10 rows each:\n  n: about ± 90" in text
     assert "Loss: ε = 1 for one unit." in text

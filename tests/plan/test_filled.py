@@ -64,7 +64,7 @@ def test_every_question_is_planned_whatever_was_learned(name):
         ):
             asked = asked_of(question, epsilon)
             plan = make_plan(*asked, learned(*asked, people, noise=off))
-            assert plan.scaling is None
+            assert plan.scaling is None or plan.is_mixed
             charge = charge_of(plan.events, asked=plan.asked)
             assert charge.epsilon <= epsilon
             assert all(release.scale > 0 for release in plan.releases)
@@ -131,7 +131,7 @@ def test_bounds_that_are_filled_in_leave_most_people_whole():
             facts[each.key] = planted(each, rows({size: 100 * count for size, count in people.items()}))
     plan = make_plan(*asked, facts)
     assert plan.groups_per_unit == 2  # all of the listed groups
-    assert 1 < plan.rows_per_unit <= 8
+    assert plan.rows_per_unit == 64, "what a cap of 128 rows leaves in each of two groups"
 
 
 def test_infinite_values_do_not_stretch_a_range_and_nothing_collapses_it():

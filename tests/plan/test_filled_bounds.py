@@ -39,7 +39,8 @@ def test_quantiles_of_people_stay_so_when_bounds_for_others_are_filled_in():
     asked = asked_of(question)
     plan = make_plan(*asked, learned(*asked, rows({3: 5000})))
     assert [draw.of for draw in plan.quantiles] == ["people"]
-    assert plan.rows_per_unit < UNBOUNDED
+    assert plan.is_mixed
+    assert plan.rows_per_unit == UNBOUNDED, "neither part needs a bound"
 
 
 def test_a_count_of_different_values_learns_how_many_a_unit_has():

@@ -20,6 +20,7 @@ from tacit.answer.error_bars import (
     unrounded_means,
     unrounded_quantiles,
 )
+from tacit.answer.learned_ranges import widened
 from tacit.answer.moments import NoisyColumn, Number, moment_column
 from tacit.answer.noise_sums import law_bound, nearest_bound, weighted_bound
 from tacit.answer.possible import cut_to_possible
@@ -66,7 +67,7 @@ def _any_column(
         return scaled_moment_column(output, plan, noisy, confidence)
     if is_scaled(output, plan):
         return scaled_column(output, plan, noisy, found, confidence)
-    return _column(output, plan, noisy, confidence)
+    return widened(_column(output, plan, noisy, confidence), output, plan, noisy)
 
 
 def lower_ends(plan: Plan, noisy: NoisyTable, confidence: Fraction) -> dict[str, tuple[Number, ...]]:

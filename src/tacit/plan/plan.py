@@ -8,7 +8,7 @@ sums. Names, order of columns, HAVING, ORDER BY, LIMIT and confidence are post-p
 """
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
@@ -35,6 +35,7 @@ from tacit.query import Expression, PostProcessing, Scalar, Type
 
 if TYPE_CHECKING:
     from tacit.plan.bounds.facts import Fact
+    from tacit.plan.bounds.profiles import Beyond
 
 NoiseKind = Literal["laplace", "gaussian"]
 # What a fact costs: its epsilon, and the delta of its threshold.
@@ -252,7 +253,8 @@ class Plan:
     public_rows: int | None = None  # how many rows there are, where the curator declares that in public
     instead_of: NoiseKind | None = None  # the noise that would err less, where the budget has no room for it
     learned: "tuple[Fact, ...]" = field(default=(), repr=False, compare=False)  # the facts that caps were read off
-    learned_ranges: frozenset[Expression] = field(default=frozenset(), repr=False, compare=False)  # not given by hand
+    # the ranges that are not given by hand: what people have beyond each at most
+    learned_ranges: "Mapping[Expression, Beyond]" = field(default_factory=dict, repr=False, compare=False)
     by_hand: ByHand = field(default=ByHand(), repr=False, compare=False)  # the bounds that caps were made from
     most_rows: int | None = field(default=None, repr=False, compare=False)  # that a unit can have, where that is public
 

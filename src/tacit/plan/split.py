@@ -58,6 +58,8 @@ PARTS = 1000
 EVEN_LEAST = Fraction(1, 8)
 # Under Gaussian noise the threshold is low already, so the count of units needs only half of another release's share.
 GAUSSIAN_UNITS = 1 / 4
+# A count of units that only shows groups has no more than shows those of about so many units.
+SHOWN_FROM = 100
 
 
 def read_weights(weights: Mapping[str, Number] | None, names: Sequence[str]) -> tuple[tuple[str, Fraction], ...]:
@@ -81,7 +83,7 @@ def shares_of(
     layout: Layout,
     sensitivities: Sequence[Sensitivity],
     unit: UnitBounds,
-    weights: tuple[tuple[str, Fraction], ...],
+    spend: Spend,
     *,
     noise: NoiseKind,
 ) -> tuple[list[Fraction], list[Fraction]]:
@@ -90,7 +92,7 @@ def shares_of(
     if sum(counts) <= 1:
         return [Fraction(1)] * counts[0], [Fraction(1)] * counts[1]
     weighed = [[0.0] * counts[0], [0.0] * counts[1]]
-    given = dict(weights)
+    given = dict(spend.weights)
     most = max((given.get(output.name, Fraction(1)) for output in layout.outputs), default=Fraction(1))
     for output in layout.outputs:
         weight = float(given.get(output.name, Fraction(1)) / most)
@@ -99,14 +101,28 @@ def shares_of(
         elif not isinstance(output, Ranking):  # which has no release, and is asked alone
             error = _error(output, layout, sensitivities[output.release], noise=noise)
             weighed[0][output.release] += weight * error**2
+    is_asked = True
     if layout.private:  # the count of units decides which groups are shown, so it gets no less than the others
         place = layout.released.index(UNITS)
         rest = [*weighed[0][:place], *weighed[0][place + 1 :], *weighed[1]]
         least = sum(rest) / len(rest) * (1 if noise == "laplace" else GAUSSIAN_UNITS)
-        weighed[0][place] = max(weighed[0][place], least)
+        is_asked, weighed[0][place] = weighed[0][place] > 0, max(weighed[0][place], least)
     root = 1 / 3 if noise == "laplace" else 1 / 2
-    shares = rounded_shares([weight**root for weight in (*weighed[0], *weighed[1])])
+    sizes = [weight**root for weight in (*weighed[0], *weighed[1])]
+    if layout.private and not is_asked and noise == "laplace":
+        enough = _epsilon_to_show(SHOWN_FROM, unit, spend) / max(float(spend.epsilon), 1e-300)
+        others = sum(sizes) - sizes[place]
+        sizes[place] = min(sizes[place], others * enough / max(1 - enough, 1e-9))
+    shares = rounded_shares(sizes)
     return shares[: counts[0]], shares[counts[0] :]
+
+
+def _epsilon_to_show(units: int, unit: UnitBounds, spend: Spend) -> float:
+    """Return about the epsilon at which a group of so many units reaches the threshold."""
+    if spend.delta_keys == 0:
+        return 0.0
+    moves = unit.groups * (2 if unit.replace else 1)
+    return moves * log(unit.groups / (2 * float(spend.delta_keys))) / (units - 1)
 
 
 def _size(how_far: Sensitivity, *, noise: NoiseKind) -> float:
@@ -205,7 +221,7 @@ def _purely(
     layout: Layout, sensitivities: list[Sensitivity], spend: Spend, unit: UnitBounds
 ) -> tuple[tuple[NoisyRelease, ...], tuple[QuantileDraw, ...]]:
     """Laplace noise and choices charged in epsilon."""
-    shares, draw_shares = shares_of(layout, sensitivities, unit, spend.weights, noise="laplace")
+    shares, draw_shares = shares_of(layout, sensitivities, unit, spend, noise="laplace")
     wanted = tuple(zip(layout.released, sensitivities, shares, strict=True))
     releases = tuple(_pure(parts, how_far, share, spend) for parts, how_far, share in wanted)
     heights = tuple(column.height for column in layout.measured)
@@ -222,7 +238,7 @@ def _by_rho(
     for noise too: by their exact distribution Gaussian vectors are, except where sigma is a few steps (a few percent).
     What is bounded by its rho alone gets a little less.
     """
-    shares, draw_shares = shares_of(layout, sensitivities, unit, spend.weights, noise="gaussian")
+    shares, draw_shares = shares_of(layout, sensitivities, unit, spend, noise="gaussian")
     wanted = tuple(zip(layout.released, sensitivities, shares, strict=True))
     for rho in _rhos(spend, by_law=not draw_shares):
         releases = tuple(_gaussian(parts, how_far, share, rho * share) for parts, how_far, share in wanted)

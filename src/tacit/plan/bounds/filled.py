@@ -6,15 +6,15 @@ person writes: the plan is made from it in the same way, and is as safe.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from tacit.errors import QueryRefused
 from tacit.plan.bounds.caps import EPSILON_MOST
 from tacit.plan.bounds.facts import Fact, Facts
 from tacit.plan.bounds.filled_bounds import missing_bounds, with_bounds_filled
-from tacit.plan.bounds.known import Grouping, Subject, grouping_of, span_in
-from tacit.plan.bounds.profiles import stretched
+from tacit.plan.bounds.known import FEW_CELLS, Grouping, Subject, grouping_of, span_in
+from tacit.plan.bounds.profiles import Beyond, beyond, stretched
 from tacit.plan.bounds.scaling import Profile, Vector
 from tacit.plan.bounds.vectors import ValueColumn
 from tacit.plan.outputs import FAMILIES
@@ -35,7 +35,7 @@ class Filled:
     query: Query
     declaration: Declaration
     used: tuple[Fact, ...]
-    ranged: frozenset[Expression] = frozenset()  # the expressions whose range was filled in
+    ranged: Mapping[Expression, Beyond] = field(default_factory=dict)  # what is beyond each range that was filled in
 
 
 def ranged_columns(query: Query, grouping: Grouping) -> Iterator[ValueColumn]:
@@ -75,6 +75,7 @@ def filled(query: Query, declaration: Declaration, spend: Spend, facts: Facts) -
     """Return the question with all that it lacks filled in; None where a fact is missing."""
     grouping = grouping_of(query, declaration, spend)
     ranges: dict[Expression | None, tuple[Fraction, Fraction]] = {}
+    lost: dict[Expression, Beyond] = {}
     used: list[Fact] = []
     for column in ranged_columns(query, grouping):
         found = learned_range(column, facts, _Room.of(query, grouping, spend))
@@ -83,6 +84,8 @@ def filled(query: Query, declaration: Declaration, spend: Spend, facts: Facts) -
         ranges[column.expression] = found
         used += column.known(facts)
         distances = distances_of(column, facts)
+        if column.expression is not None:
+            lost[column.expression] = _beyond(column, distances, found, facts)
         used += [] if distances is None else distances.rounds(facts)
     outputs = tuple(replace(each, aggregate=_ranged(each.aggregate, grouping, ranges)) for each in query.outputs)
     bounded = with_bounds_filled(replace(query, outputs=outputs), grouping, facts, spend.epsilon)
@@ -92,7 +95,7 @@ def filled(query: Query, declaration: Declaration, spend: Spend, facts: Facts) -
         bounded.query,
         bounded.declaration,
         tuple(dict.fromkeys((*used, *bounded.used))),
-        frozenset(each for each in ranges if each is not None),
+        lost,
     )
 
 
@@ -118,15 +121,15 @@ class _Room:
 
     @staticmethod
     def of(query: Query, grouping: Grouping, spend: Spend) -> "_Room | None":
-        """Return it for sums and means; None where groups are found, or where no number is lost beyond a range."""
+        """Return it for sums and means; None where no number is lost beyond a range."""
         added = [output for output in query.outputs if output.aggregate.kind in ("sum", "mean")]
-        if grouping.public_keys is None or not added:
+        if not added:
             return None
         declaration = grouping.declaration
         rows = 1 if grouping.unit is None else (declaration.rows_per_unit or 1)
         groups = 1 if grouping.unit is None or not query.keys else (declaration.groups_per_unit or 1)
         width = rows * groups * len(query.outputs) / float(min(spend.epsilon, EPSILON_MOST))
-        return _Room(width, float(len(grouping.public_keys)))
+        return _Room(width, float(len(grouping.public_keys or ()) or FEW_CELLS))
 
 
 def distances_of(column: ValueColumn, facts: Facts) -> Subject | None:
@@ -178,6 +181,16 @@ def learned_range(column: ValueColumn, facts: Facts, room: _Room | None) -> tupl
                 far = max(up, -down)
                 low, high = min(low, max(found[0], centre - far)), max(high, min(found[1], centre + far))
     return _wide_enough(*column.possible(low, high), column.own_step() or Fraction(0))
+
+
+def _beyond(column: ValueColumn, distances: Subject | None, between: tuple[Fraction, Fraction], facts: Facts) -> Beyond:
+    """Return what people have beyond a learned range at most; nothing is known without a profile of distances."""
+    middle = column.middle(facts)
+    rounds = [] if distances is None else distances.rounds(facts)
+    if not rounds or middle is None:
+        return Beyond()
+    profiles = [(each.parts[0], float(each.scales[0])) for each in rounds]
+    return beyond(profiles, float(middle - between[0]), float(between[1] - middle))
 
 
 def _has_one_row(grouping: Grouping) -> bool:

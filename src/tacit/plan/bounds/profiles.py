@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import pairwise
-from math import exp, log, sqrt
+from math import ceil, exp, log, log2, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,10 +40,12 @@ BEYOND_TAIL = 2.0
 # ---- The octaves of values. The side of 0 with fewer people must be clearer still, or be near the other: an empty side
 # would otherwise stretch the grid by tens of octaves once in 6,000 profiles.
 CLEAR_VALUES, CLEAR_LESSER = 13.0, 22.0
-# How a tail of values goes on, for one octave: by its last ratio, within these; if the octave above has so many noise
-# scales of people fewer than that, it has ended. A learned range reaches so many octaves beyond the last one believed.
+# How a tail of values goes on, for one octave: by its last ratio, within these. If that is so many noise scales of
+# people or more, and not so many are seen, it has ended. A learned range reaches so many octaves beyond the last one
+# believed. Beyond its end noise hides so many scales of people at most, each with as much again.
 RATIO_LEAST, RATIO_MOST = 0.05, 0.5
-ENDED_FROM = 8.0
+ENDED_FROM, SEEN_FROM = 8.0, 2.0
+HIDDEN_OF_RANGES = 0.8
 STRETCH_MOST = 4
 # Inside a bin people are spread evenly by the logarithm of their size, over this many points.
 POINTS = 8
@@ -386,19 +388,52 @@ def stretched(rounds: Sequence[tuple[Sequence[int], float]], span: Span, *, widt
 
 def _stretched_end(counts: Sequence[float], top: int, scale: float, width: float, cells: float) -> int:
     """Return the octave that a side's range should end with: from the last one believed on, that of least error."""
-    if top < 1 or counts[top] > counts[top - 1]:
-        return top
-    ratio = min(max(counts[top] / counts[top - 1], RATIO_LEAST), RATIO_MOST)
-    sizes = np.exp2(np.arange(1, STRETCH_MOST + 1) + top + LARGEST_LEAST)
-    found = np.array([*counts[top + 1 : top + 1 + STRETCH_MOST], *([0.0] * STRETCH_MOST)])[:STRETCH_MOST]
-    falling = np.cumsum(np.arange(1, STRETCH_MOST + 1))  # from octave to octave it falls more
-    if counts[top] * ratio > found[0] + ENDED_FROM * scale:  # they would have been seen
-        return top
-    people = np.minimum(counts[top] * ratio**falling, np.maximum(found, 0) + scale)
+    people, sizes = _people_above(counts, top, scale)
     have = sizes / log(2)  # on average, spread evenly by the logarithm over an octave
     ends = (sizes[0], *(2 * sizes))
     errors = [end * width + float(np.sum(people * np.maximum(have - end, 0))) / cells for end in ends]
     return min(top + int(np.argmin(errors)), len(counts) - 1)
+
+
+def _people_above(counts: Sequence[float], top: int, scale: float) -> tuple[Floats, Floats]:
+    """Return about how many people are in each octave above one, and the least size of each."""
+    sizes = np.exp2(np.arange(1, STRETCH_MOST + 1) + top + LARGEST_LEAST)
+    if top < 1 or counts[top] > counts[top - 1] or counts[top - 1] <= 0:
+        return np.zeros(STRETCH_MOST), sizes
+    ratio = min(max(counts[top] / counts[top - 1], RATIO_LEAST), RATIO_MOST)
+    found = np.array([*counts[top + 1 : top + 1 + STRETCH_MOST], *([0.0] * STRETCH_MOST)])[:STRETCH_MOST]
+    falling = np.cumsum(np.arange(1, STRETCH_MOST + 1))  # from octave to octave it falls more
+    if counts[top] * ratio > ENDED_FROM * scale and found[0] < SEEN_FROM * scale:  # they would have been seen
+        return np.zeros(STRETCH_MOST), sizes
+    return np.minimum(counts[top] * ratio**falling, np.maximum(found, 0) + scale), sizes
+
+
+@dataclass(frozen=True)
+class Beyond:
+    """How much all people have beyond the ends of a learned range at most, and how much as squares about the middle."""
+
+    down: float = 0.0
+    up: float = 0.0
+    squares: float = 0.0
+
+
+def beyond(rounds: Sequence[tuple[Sequence[int], float]], down: float, up: float) -> Beyond:
+    """Return what is beyond so far below and above the middle at most, from a profile of distances from it.
+
+    That is twice what is foreseen, and what people have whom noise hides.
+    """
+    counts, scale = combined_rounds(rounds)
+    half = LARGEST_BINS // 2 - 1
+    found, squares = list[float](), 0.0
+    for side, end in (counts[half + 1 : 2 * half + 1], down), (counts[:half], up):
+        top = min(max(ceil(log2(max(end, 2.0**LARGEST_LEAST) * (1 - ROUNDING))) - 1 - LARGEST_LEAST, 0), half - 1)
+        seen = next((place for place in range(top, 0, -1) if side[place] > SEEN_FROM * scale), 0)
+        people, sizes = _people_above(side, seen, scale)
+        have = sizes / log(2)
+        hidden = HIDDEN_OF_RANGES * scale * end
+        found.append(2 * float(np.sum(people * np.maximum(have - end, 0))) + hidden)
+        squares += 2 * float(np.sum(people * np.maximum(2 * sizes**2 - end**2, 0))) + hidden * end
+    return Beyond(found[0], found[1], squares)
 
 
 def _near(counts: Sequence[float], scale: float, start: int) -> int | None:
