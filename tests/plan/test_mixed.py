@@ -1,5 +1,6 @@
 """Quantiles of people beside counts, sums and means: two plans in one, each with its own part of epsilon."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -9,7 +10,8 @@ import pytest
 import tacit
 from tacit.accounting import charge_of
 from tacit.errors import QueryRefused
-from tacit.plan import make_plan, make_spend
+from tacit.plan import make_plan, make_spend, planner
+from tacit.plan.bounds.mixed import Halves, halves_of
 from tests.plan.learned import learned, rows
 
 BUDGET = tacit.epsilon(10, delta=1e-6)
@@ -99,3 +101,19 @@ def test_nobody_and_one_person_have_answers_of_one_shape(people):
     question = table(rows_of(people)).group_by("g", keys=["a", "b"]).agg(n=tacit.count(), m=tacit.median("x"))
     answer = question.answer(epsilon=1, accept_noise=True)
     assert [row["g"] for row in answer.to_dicts()] == ["a", "b"]
+
+
+def test_both_parts_at_the_whole_epsilon_would_be_noticed(monkeypatch):
+    """The planted bug that the claim about the cost kills."""
+    asked = both(1)
+    facts = learned(*asked, PEOPLE)
+
+    def whole(query, declaration, spend):
+        found = halves_of(query, declaration, spend)
+        parts = (
+            replace(half, spend=replace(half.spend, epsilon=spend.epsilon)) for half in (found.scaled, found.drawn)
+        )
+        return Halves(*parts)
+
+    monkeypatch.setattr(planner, "halves_of", whole)
+    assert charge_of(make_plan(*asked, facts).events).epsilon > 1
