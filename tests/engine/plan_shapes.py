@@ -57,6 +57,14 @@ BETWEEN = {"x": (0, 10), "y": (-5, 5)}
 BESIDE: dict[str, tuple[Any, dict[str, Any]]] = {
     "the first of a ranking": (lambda table: table.top("place", 2), BOUNDS["dropped"]),
     "sums of both signs beside rows": ("SELECT COUNT(*) AS n, AVG(cost) AS m, SUM(cost) AS s FROM visits", {}),
+    "quantiles of people beside scaled numbers, of keys that are found": (
+        "SELECT ward, COUNT(*) AS n, MEDIAN(y) AS q, SUM(x) AS s FROM visits GROUP BY ward",
+        {},
+    ),
+    "quantiles of people beside scaled numbers, of listed keys": (
+        "SELECT place, AVG(y) AS m, MEDIAN(y) AS q FROM visits GROUP BY place",
+        {},
+    ),
     "rows that are units": (
         "SELECT ward, COUNT(*) AS n, AVG(x) AS m, VAR_POP(y) AS v FROM visits GROUP BY ward",
         {"unit": tacit.ROW},
@@ -121,7 +129,7 @@ def run(script: Shape | str, hold: Any) -> Ran:
     asking = question(script, hold)
     noise = NOISE[script.noise] if isinstance(script, Shape) else None
     with all_frozen(), heard(type(asking.session.engine)) as asked:
-        asking.answer(epsilon=EPSILON, noise=noise)
+        asking.answer(epsilon=EPSILON, noise=noise, accept_noise=True)
     made_of = asking.session.engine.source.made_of
     return Ran(asked, None if made_of is None else made_of[0])
 
@@ -185,6 +193,7 @@ def traits(plan: Plan, relation: Relation | None) -> set[str]:
     found = {type(output).__name__ for output in plan.outputs if not plan.profiles}
     found |= {f"part {part.kind}" for release in (*plan.releases, *plan.totals) for part in release.parts}
     found |= {f"quantile of {draw.of}" for draw in plan.quantiles}
+    found |= {"scaled beside quantiles"} if plan.is_mixed else set()
     found |= {"chosen keys"} if plan.choice else set()
     found |= {"listed keys" if plan.public_keys else "found keys"} if plan.keys and not plan.profiles else set()
     found |= {"noise " + plan.noise}
@@ -211,7 +220,7 @@ TRAITS = {
     *(f"part {kind}" for kinds in get_args(PartKind) for kind in get_args(kinds)),
     *(f"vector {kind}" for kind in get_args(VectorKind)),
     *(relation.__name__ for relation in get_args(Relation)),
-    *("quantile of rows", "quantile of people", "chosen keys", "listed keys", "found keys"),
+    *("quantile of rows", "quantile of people", "scaled beside quantiles", "chosen keys", "listed keys", "found keys"),
     *("noise laplace", "noise gaussian", "scaled in L1", "scaled in L2", "totals absolute", "totals signed"),
     *("fact 1", "fact 2", "fact largest"),
 }

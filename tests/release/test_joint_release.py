@@ -13,7 +13,7 @@ from tacit.noise.laplace import DiscreteLaplace
 from tacit.query.frame import count, mean
 from tacit.query.frame import sum as sum_of
 from tacit.release import NoisyTable, release
-from tacit_gauntlet.stage.table import plan_of, protected
+from tacit_gauntlet.stage.table import bounded_plan, plan_of, protected
 
 GROUPS = 40_000
 
@@ -60,7 +60,8 @@ def test_one_joint_release_has_a_quarter_of_the_variance_of_an_even_split():
     """Half the epsilon for each of a count and a sum would double both scales."""
     joint_scale = joint("laplace", 0, 100).releases[0].scale / 100
     rows = pa.table({"id": [1], "x": [1]})
-    alone = plan_of(protected(rows, rows_per_unit=1).count(), epsilon=Fraction(1, 2), noise="laplace").releases[0].scale
+    count_alone = protected(rows, rows_per_unit=1).count()
+    alone = bounded_plan(count_alone, epsilon=Fraction(1, 2), noise="laplace").releases[0].scale
     assert 2 * joint_scale == alone
 
 

@@ -13,7 +13,7 @@ from tacit.exact import ExactTable
 from tacit.query.frame import count, count_units
 from tacit.release import NoisyTable, release
 from tacit.release import noisy as noisy_module
-from tacit_gauntlet.stage.table import plan_of, protected
+from tacit_gauntlet.stage.table import bounded_plan, plan_of, protected
 
 SCALARS = st.one_of(
     st.none(),
@@ -68,7 +68,7 @@ def test_shown_groups_are_in_the_order_of_their_keys_and_not_of_rows(monkeypatch
 
 def test_every_part_of_every_group_gets_noise_of_its_own():
     table = protected(pa.table({"id": [1], "g": [1]}))
-    plan = plan_of(
+    plan = bounded_plan(
         table.group_by("g", keys=list(range(200))).agg(n=count(), u=count_units()), epsilon=Fraction(1, 10**6)
     )
     zeros = ExactTable([(place,) for place in range(200)], {"rows": [0] * 200, "units": [0] * 200})

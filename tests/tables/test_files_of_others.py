@@ -19,7 +19,7 @@ from tacit.query.frame import count, mean
 from tacit.tables import connection
 from tacit.tables.identity import refuse_other_stores
 from tacit_gauntlet.stage import file_cells
-from tacit_gauntlet.stage.table import added, exact_cells, exact_table, protected
+from tacit_gauntlet.stage.table import added, bounded_table, exact_cells, exact_table, protected
 
 NAN = float("nan")
 
@@ -171,7 +171,7 @@ def test_a_generated_column_is_in_no_question():
     link.execute("INSERT INTO t(id, x) VALUES (1, '5')")
     link.execute("UPDATE t SET x = 'no number'")
     table = protected((link, "t"))
-    assert exact_table(table.where("x IS NOT NULL").count()).sums["rows"] == [1]
+    assert bounded_table(table.where("x IS NOT NULL").count()).sums["rows"] == [1]
     with pytest.raises(QueryRefused, match="'y'"):
         table.where("y > 1").count()
     with pytest.raises(QueryRefused, match="'y'"):

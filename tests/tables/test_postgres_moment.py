@@ -11,6 +11,7 @@ from tacit.engine.engine import FAILED
 from tacit.tables import open_source, postgres_snapshot
 from tacit.tables.postgres_table import written
 from tacit.tables.source import Wanted
+from tacit_gauntlet.stage.table import bounded_plan
 from tests.tables.postgres_tables import at, opened, spent
 
 # --- one moment ---
@@ -19,7 +20,7 @@ from tests.tables.postgres_tables import at, opened, spent
 def exact_rows(table):
     """Return the number of rows, of a question that reads all columns."""
     question = table.where("LENGTH(w) > 0").count()
-    return question.session.engine.aggregate(question.plan(epsilon=1).plan, "00").sums["rows"][0]
+    return question.session.engine.aggregate(bounded_plan(question), "00").sums["rows"][0]
 
 
 @contextmanager
