@@ -28,7 +28,7 @@ CELLS = {
     "text": "text = str(question.answer(epsilon=1))\nprint(repr(text))",
     "bare answer": "question.answer(epsilon=1)",
     "bare plan": "question.plan(epsilon=1)",
-    "refused": "def ask():\n    return survey.sum('hours').answer(epsilon=1, learn=False)\nask()",
+    "refused": "def ask():\n    return survey.sum('hours * hours').answer(epsilon=1, learn=False)\nask()",
     "tab": TAB,
     "bare meaning": "tacit.explain(1)",
     "bare left": "survey.left",

@@ -198,4 +198,4 @@ def test_a_refusal_after_learning_says_what_was_spent(monkeypatch):
         )
         assert "nothing was charged" not in problem
         assert hint.startswith("hint: ")
-        assert spent(first) == Fraction(96, 100)
+        assert spent(first) == Fraction(95, 100)

@@ -43,7 +43,20 @@ def test_what_was_spent_is_still_spent(ledger, kept):
         assert {name: None if text is None else Fraction(text) for name, text in before.items()} == vars(spent)
 
 
-@pytest.mark.parametrize("question", QUESTIONS)
+# Since then, bounds by hand are caps of counts and sums, and finding groups beside a mean has less of epsilon: these are
+# other questions now, with other noise.
+OTHERWISE = ("listed keys", "keys nobody listed", "one number", "Gaussian", "an analyst's own")
+
+
+@pytest.mark.parametrize("question", OTHERWISE)
+def test_a_question_that_is_answered_otherwise_now_is_charged(ledger, kept, question):
+    ask, words = QUESTIONS[question]
+    answer = ask(visits(ledger)).answer(**words, accept_noise=True)
+    assert not answer.facts.free
+    assert ledger.length() > kept["entries"]
+
+
+@pytest.mark.parametrize("question", [name for name in QUESTIONS if name not in OTHERWISE])
 def test_a_question_asked_before_is_free_and_has_the_same_numbers(ledger, kept, question):
     ask, words = QUESTIONS[question]
     answer = ask(visits(ledger)).answer(**words)
@@ -118,4 +131,4 @@ def test_one_more_can_be_kept_in_the_same_way(tmp_path, tacit_home, monkeypatch)
     monkeypatch.setenv("TACIT_HOME", str(other))
     with open_ledger(restore(tmp_path / "kept", other), create=False, clock=clock) as ledger:
         kinds = ledger.verify().kinds
-        assert kinds["charge"] == len(QUESTIONS) + 5 + kinds["fact"]  # what is learned is charged too
+        assert kinds["charge"] == len(QUESTIONS) + 5 + kinds.get("fact", 0)  # what is learned is charged too
