@@ -43,8 +43,8 @@ def test_what_was_spent_is_still_spent(ledger, kept):
         assert {name: None if text is None else Fraction(text) for name, text in before.items()} == vars(spent)
 
 
-# Since then, bounds by hand are caps of counts and sums, and finding groups beside a mean has less of epsilon: these are
-# other questions now, with other noise.
+# Since then, bounds by hand are caps of counts and sums, and finding groups beside a mean has less of epsilon: these
+# are other questions now, with other noise.
 OTHERWISE = ("listed keys", "keys nobody listed", "one number", "Gaussian", "an analyst's own")
 
 

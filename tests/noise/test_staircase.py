@@ -18,7 +18,7 @@ from tacit.privacy.rounding import ball
 from tacit.release.noisy import release
 from tacit_gauntlet.stage.enumeration import edges_of, wrong_paths
 from tacit_gauntlet.stage.statistic import clopper_pearson_upper
-from tacit_gauntlet.stage.table import plan_of, protected
+from tacit_gauntlet.stage.table import bounded_plan, plan_of, protected
 
 SHAPES = [(1, 1, "1"), (7, 2, "5/2"), (7, 7, "1/2"), (40, 11, "3")]
 
@@ -130,23 +130,36 @@ def test_a_sum_errs_within_a_fifth_of_the_best_mechanism_of_one_number(epsilon, 
 
 
 def test_it_is_used_for_one_number_alone_and_only_where_it_gains():
-    def noise(question, **spend):
-        return [each.noise for each in plan_of(question, **({"epsilon": 5} | spend)).releases]
+    def noise(question, plan=plan_of, **spend):
+        return [each.noise for each in plan(question, **({"epsilon": 5} | spend)).releases]
 
-    assert noise(people().group_by("g").sum("x")) == ["staircase"]
-    assert noise(people(rows_per_unit=4).count()) == ["staircase"]
-    assert noise(people().count()) == ["laplace"]  # one step: the laws are the same
-    assert noise(people().sum("x"), epsilon=1) == ["laplace"]
-    assert noise(people().sum("x"), noise="laplace") == ["laplace"]
-    assert noise(people(groups_per_unit=2).group_by("g").sum("x")) == ["laplace"]
-    assert noise(people(neighbours="replace").group_by("g").sum("x")) == ["laplace"]
-    assert noise(people().mean("x")) == ["laplace"]
+    for plan in (plan_of, bounded_plan):
+        assert noise(people().sum("x"), plan) == ["staircase"]
+        assert noise(people(rows_per_unit=4).count(), plan) == ["staircase"]
+        assert noise(people().sum("x"), plan, epsilon=1) == ["laplace"]
+        assert noise(people().sum("x"), plan, noise="laplace") == ["laplace"]
+        assert noise(people(groups_per_unit=2).group_by("g").sum("x"), plan) == ["laplace"]
+        assert noise(people(neighbours="replace").group_by("g").sum("x"), plan) == ["laplace"]
+        assert noise(people().mean("x"), plan) == ["laplace"]
+    assert noise(people(neighbours="replace").sum("x")) == ["staircase"]  # of twice the cap
+
+
+def test_of_groups_it_is_used_only_where_a_unit_keeps_to_one_of_them():
+    """Under a cap a unit may be in several groups, with a part in each."""
+    question = people().group_by("g").sum("x")
+    assert [each.noise for each in plan_of(question, epsilon=5).releases] == ["laplace"]
+    assert [each.noise for each in bounded_plan(question, epsilon=5).releases] == ["staircase"]
+
+
+def test_a_count_of_one_row_a_unit_has_fine_steps_under_a_cap_alone():
+    assert [each.noise for each in plan_of(people().count(), epsilon=5).releases] == ["staircase"]
+    assert [each.noise for each in bounded_plan(people().count(), epsilon=5).releases] == ["laplace"]  # the same law
 
 
 @pytest.mark.parametrize("rows", [2, 3, 5, 10])
 @pytest.mark.parametrize("epsilon", [3, 4, Fraction(47, 10), 5, 6])
 def test_a_count_of_a_few_rows_a_unit_has_no_longer_an_interval_than_laplace_noise(rows, epsilon):
-    (each,) = plan_of(people(rows_per_unit=rows).count(), epsilon=epsilon).releases
+    (each,) = bounded_plan(people(rows_per_unit=rows).count(), epsilon=epsilon).releases
     laplace = LaplaceLaw(each.scale).smallest_bound(Fraction(1, 20))
     assert each.law.smallest_bound(Fraction(1, 20)) <= laplace
 
@@ -155,17 +168,20 @@ def test_a_count_of_a_few_rows_a_unit_has_no_longer_an_interval_than_laplace_noi
 def test_its_intervals_cover(epsilon):
     """Fails falsely once in a million runs."""
     plan = plan_of(people().sum("x"), epsilon=epsilon)
-    sums = {"rows": 50, "units": 50, "counted_0": 50, "total_0": 123_456}
+    (vector,) = plan.scaling.vectors
+    sums = {"units": 50, "scaled_0": 123_456}
     exact = ExactTable([(place,) for place in range(20_000)], {name: [each] * 20_000 for name, each in sums.items()})
     (column,) = noisy_columns(plan, release(plan, exact), Fraction(95, 100))
-    truth = float(123_456 * plan.measured[0].step)
+    truth = float(123_456 / Fraction(2) ** vector.shift * plan.measured[0].step)
     covered = sum(low <= truth <= high for low, high in zip(column.low, column.high, strict=True))
     assert clopper_pearson_upper(covered, 20_000) >= 0.95
     assert covered <= 0.96 * 20_000
 
 
 def test_the_plan_says_so():
-    assert "staircase noise, level over" in str(people().sum("x").plan(epsilon=5))
+    assert "discrete staircase noise of scale 200 " in str(people().sum("x").plan(epsilon=5))
+    rows = tacit.table(pa.table({"x": [1.0]}), unit=tacit.ROW, budget=tacit.epsilon(9), ledger=":memory:")
+    assert "staircase noise, level over" in str(rows.sum("x", between=(0, 1000)).plan(epsilon=5))
 
 
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10**17), Fraction(1, 10**30)])

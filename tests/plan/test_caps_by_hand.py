@@ -173,3 +173,11 @@ def test_a_public_number_of_rows_is_scaled_up_to():
     (column,) = noisy_columns(many, NoisyTable(tuple((key,) for key in KEYS), ((kept,),)), Fraction(95, 100))
     assert sum(column.values) == 15_000
     assert column.low[0] < 7_500 <= column.values[0] < column.high[0]
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+@pytest.mark.parametrize("declared", [{"rows_per_unit": 2}, {"rows_per_unit": 2, "groups_per_unit": 3}])
+def test_one_number_says_what_is_not_counted_whatever_its_noise(declared, noise):
+    table = protected(DATA, **{"groups_per_unit": None, "most_rows_per_unit": None, **declared})
+    answer = table.count().answer(epsilon=40, noise=noise, accept_noise=True)
+    assert "rows beyond 2 of one id" in answer.facts.reading

@@ -68,7 +68,7 @@ def _table(answer: Answer, *, whole: bool = False) -> list[str]:
 
 # What a ledger keeps of an answer for people to read: so many rows, and so much of a cell. All noisy integers are kept
 # beside it.
-ROWS_KEPT = 1000
+ROWS_KEPT = 200
 CELL_KEPT = 200
 
 

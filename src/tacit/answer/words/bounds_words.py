@@ -99,8 +99,10 @@ def _may_be_beyond(each: Record) -> bool:
 
 def _beyond_cap(each: Record, plan: Plan) -> str:
     of = "groups" if each["kind"] == "units" else str(each["of"]).replace(SUM_OF, "a sum of ")
-    if each.get("people_beyond_most") is None and each["norm"] == 2 and each["kind"] in ("rows", "counted"):
-        return f"{of} beyond {plan.by_hand.rows:,} in each of {plan.by_hand.groups:,} groups of one {plan.unit}"
+    by_hand, is_length = plan.by_hand, each["norm"] == 2 and each["kind"] in ("rows", "counted")
+    is_given = by_hand.rows is not None and by_hand.groups is not None and each.get("people_beyond_most") is None
+    if is_length and is_given:
+        return f"{of} beyond {by_hand.rows:,} in each of {by_hand.groups:,} groups of one {plan.unit}"
     return f"{of} beyond {_exactly(each['most'])} of one {plan.unit}{_of_people(each)}"
 
 
