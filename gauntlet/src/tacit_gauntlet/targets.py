@@ -199,7 +199,6 @@ TARGETS: dict[str, str | tuple[str, ...]] = {
     "sensitivity_of": "tacit.plan.planner:sensitivity_of",
     "sensitivity_of_totals": (
         "tacit.plan.bounds.scaled:sensitivity_of_totals",
-        "tacit.plan.planner:sensitivity_of_totals",
         "tacit.plan.sensitivity:sensitivity_of_totals",
     ),
     "threshold_for_weights": "tacit.plan.bounds.found_keys:threshold_for_weights",

@@ -1,6 +1,7 @@
 """Staircase noise under attack: its law against every move it should hide, its draws, and the numbers that get it."""
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -16,7 +17,7 @@ from tacit_gauntlet.stage.balls import at_precision, ball, float_of
 from tacit_gauntlet.stage.enumeration import edges_of, wrong_paths
 from tacit_gauntlet.stage.samplers import staircase_draws, staircase_law, staircase_levels
 from tacit_gauntlet.stage.statistic import FALSE_ALARM, chi_square_fit
-from tacit_gauntlet.stage.table import exact_cells, plan_of, protected
+from tacit_gauntlet.stage.table import Question, bounded_plan, exact_cells, plan_of, protected
 
 LAWS = [
     staircase_law(Fraction(1), sensitivity=1, width=1),
@@ -25,6 +26,8 @@ LAWS = [
     staircase_law(Fraction(5), sensitivity=6, width=6),
 ]
 CELLS_LEAST = 20
+KEYS: list[tuple[str, ...]] = [(), ("g",)]
+RANGES = {"x": {"between": (0, 10)}, "g": {"keys": ["a", "b", "c"]}}
 QUESTIONS: list[dict[str, Any]] = [{"s": sum_of("x")}, {"n": count()}, {"s": sum_of("x"), "m": mean("x")}]
 
 
@@ -85,25 +88,40 @@ def _fit(law: Any, drawn: int) -> float:
 
 @case("S30", title="a staircase is for what one unit moves in one number alone, as far as declared", feature="engine")
 def staircases_are_for_one_number(size: Size) -> Evidence:
-    """Bring one unit to tables of one and two groups a unit; compare how far the numbers move with what is charged."""
+    """Bring one unit to tables of one and two groups a unit; compare how far the numbers move with what is charged.
+
+    Whole tables and groups are asked about, by the plan that scales and by the one that drops.
+    """
     people = 30 if size == "quick" else 300
     rows: dict[str, list[Any]] = {"id": list(range(people)), "g": ["a", "b", "c"] * (people // 3), "x": [3] * people}
     extra = [(people, group, 10) for group in "abc" for _ in range(4)]
     more = {name: values + [row[place] for row in extra] for place, (name, values) in enumerate(rows.items())}
-    ranges = {"x": {"between": (0, 10)}, "g": {"keys": ["a", "b", "c"]}}
-    found, used = [], 0
-    for groups, neighbours in product((1, 2), ("add-remove", "replace")):
+    found: list[str] = []
+    used = {"scaled": 0, "dropped": 0}
+    for groups, neighbours, keys in product((1, 2), ("add-remove", "replace"), KEYS):
         bounds = {"rows_per_unit": 3, "groups_per_unit": groups, "neighbours": neighbours}
-        tables = [protected(pa.table(each), columns=ranges, **bounds).group_by("g") for each in (rows, more)]
+        tables = [protected(pa.table(each), columns=RANGES, **bounds) for each in (rows, more)]
         for asked in QUESTIONS:
-            pair = [each.agg(**asked) for each in tables]
-            for place, each in enumerate(plan_of(pair[0], epsilon=6).releases):
-                stairs = staircase_of(each.event)
-                if stairs is not None:
-                    used += 1
-                    before, after = (exact_cells(question)[place] for question in pair)
-                    moves = [abs(after.get(cell, 0) - before.get(cell, 0)) for cell in before.keys() | after.keys()]
-                    told = sum(math.ceil(move / stairs[1]) for move in moves) * stairs[0]
-                    if told > (pure_epsilon(each.event) or 0):
-                        found.append(f"{list(asked)} with {groups} groups, {neighbours}: {sorted(moves)}")
-    return Evidence(passed=not found and used > 0, details={"staircases": used, "moves beyond what is charged": found})
+            pair = [(each.group_by(*keys) if keys else each).agg(**asked) for each in tables]
+            for plan in (plan_of(pair[0], epsilon=6), bounded_plan(pair[0], epsilon=6)):
+                stairs, beyond = _moves_beyond(plan, pair)
+                used["scaled" if plan.scaling else "dropped"] += stairs
+                where = f"{list(asked)} by {keys} with {groups} groups, {neighbours}"
+                found += [f"{where}: {moves}" for moves in beyond]
+    passed = not found and min(used.values()) > 0
+    return Evidence(passed=passed, details={"staircases": used, "moves beyond what is charged": found})
+
+
+def _moves_beyond(plan: Any, pair: Sequence[Question]) -> tuple[int, list[list[int]]]:
+    """Return how many staircases a plan has, and how far the numbers move where one of them tells more than it cost."""
+    used, beyond = 0, []
+    for place, each in enumerate(plan.releases):
+        stairs = staircase_of(each.event)
+        if stairs is not None:
+            used += 1
+            before, after = (exact_cells(question, plan=plan)[place] for question in pair)
+            moves = [abs(after.get(cell, 0) - before.get(cell, 0)) for cell in before.keys() | after.keys()]
+            told = sum(math.ceil(move / stairs[1]) for move in moves) * stairs[0]
+            if told > (pure_epsilon(each.event) or 0):
+                beyond.append(sorted(moves))
+    return used, beyond

@@ -62,6 +62,7 @@ class Found:
     refused: int = 0
     moved: int = 0  # pairs whose integers differ
     farthest: float = 0.0  # the largest part of a charged sensitivity that a pair is apart
+    reached: dict[str, float] = field(default_factory=dict)  # the same on each path
     broken: list[str] = field(default_factory=list)
 
     @property
@@ -78,6 +79,7 @@ class Found:
             "refused": self.refused,
             "pairs that differ": self.moved,
             "farthest, of what is charged": round(self.farthest, 4),
+            "by path": {path: round(used, 4) for path, used in self.reached.items()},
             "broken": self.broken[:BROKEN_MOST],
         }
 
@@ -367,7 +369,9 @@ def _ask(
         warnings.simplefilter("ignore")  # so large an epsilon protects nobody
         try:
             tables["v"].sql(text, tables=others).answer(
-                epsilon=choose.one(EPSILONS), noise=choose.one((None, None, "laplace", "gaussian"))
+                epsilon=choose.one(EPSILONS),
+                noise=choose.one((None, None, "laplace", "gaussian")),
+                accept_noise=True,
             )
         except EngineError:
             found.broken.append(f"{title}: it fails after its charge")
@@ -409,6 +413,7 @@ def _compare(
                 used = part_used(plan, exact[before], exact[after])
                 found.moved += used > 0
                 found.farthest = max(found.farthest, used)
+                found.reached[path] = max(found.reached.get(path, 0.0), used)
                 far = too_far(plan, exact[before], exact[after])
                 found.broken += [f"{title}: {path}, {before} and {after}: {what}" for what in far[:1]]
                 if found.is_enough:

@@ -165,13 +165,20 @@ def nearest_steps(value: Any, column: Measured) -> int | None:
     return min(max(steps, column.low), column.high) - column.low
 
 
-def disagreements(question: Question, values: Sequence[Any]) -> list[str]:
-    """Return where the engine's sum of a column differs from the rational one."""
-    plan, exact = plan_of(question), exact_table(question)
-    column = plan.measured[0]
+def disagreements(question: Question, values: Sequence[Any], plan: Plan | None = None) -> list[str]:
+    """Return where the engine's sum of a column differs from the rational one, in the plan that drops or in this one.
+
+    Under caps a sum differs by at most a fine step for each value, where no unit has more than its cap.
+    """
+    plan = plan or bounded_plan(question)
+    column, exact = plan.measured[0], exact_table(question, plan=plan)
     wanted = [steps for steps in (nearest_steps(value, column) for value in values) if steps is not None]
-    found = (exact.sums["counted_0"][0], exact.sums["total_0"][0])
-    return [] if found == (len(wanted), sum(wanted)) else [f"{found} and not {(len(wanted), sum(wanted))}"]
+    if plan.scaling is None:
+        found = (exact.sums["counted_0"][0], exact.sums["total_0"][0])
+        return [] if found == (len(wanted), sum(wanted)) else [f"{found} and not {(len(wanted), sum(wanted))}"]
+    (vector,), (scaled,) = plan.scaling.vectors, exact.sums["scaled_0"]
+    fine = sum(steps - vector.centre for steps in wanted) * Fraction(2) ** vector.shift
+    return [] if abs(scaled - fine) <= len(wanted) else [f"scaled: {scaled} and not {fine}"]
 
 
 def keys_shown(question: Question, *, alone: int, noise: NoiseKind) -> tuple[int, Fraction]:

@@ -7,6 +7,7 @@ import re
 import tempfile
 import traceback
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -20,7 +21,17 @@ from tacit.errors import TacitError
 from tacit_gauntlet.frame.case import Evidence, Size, case
 from tacit_gauntlet.stage.engine import reading_does
 from tacit_gauntlet.stage.statistic import clopper_pearson_lower
-from tacit_gauntlet.stage.table import Ear, Table, exact_cells, exact_table, keys_shown, pandas, plan_of, protected
+from tacit_gauntlet.stage.table import (
+    Ear,
+    Table,
+    exact_cells,
+    exact_table,
+    in_sql,
+    keys_shown,
+    pandas,
+    plan_of,
+    protected,
+)
 
 CANARY = "CANARY-4711-é"
 
@@ -151,9 +162,11 @@ def public_groups(_: Size) -> Evidence:
     wrong = []
     for values in ([], ["k7"] * 3, ["unlisted"] * 3, [None], keys):
         rows = pa.table({"id": pa.array(range(len(values)), pa.int64()), "g": pa.array(values, pa.string())})
-        answer = protected(rows).group_by("g", keys=keys).count().answer(epsilon=1)
-        if [row["g"] for row in answer.to_dicts()] != keys or any(row["count"] is None for row in answer.to_dicts()):
-            wrong.append(values[:1])
+        for way in (nullcontext, in_sql):
+            with way():
+                answer = protected(rows).group_by("g", keys=keys).count().answer(epsilon=1).to_dicts()
+            if [row["g"] for row in answer] != keys or any(row["count"] is None for row in answer):
+                wrong.append(f"{values[:1]}, {way.__name__}")
     return Evidence(passed=not wrong, details={"groups": len(keys), "tables that lost one": wrong})
 
 

@@ -264,20 +264,21 @@ CONFUSABLE: tuple[tuple[Any, Any], ...] = (
     ([1] * 2000 + [2] + [1] * 2000, [1] * 4001),
     ("z" * 40_000 + "1", "z" * 40_000 + "2"),
 )
+# Of one person, of another, and three of a third: with those of the second they are as much as one person may add.
+XS = [0, -10, 10, 10, 10]
 
 
 def ids_taken_for_each_other(size: Size) -> list[str]:
-    """Return the pairs of ids of which one more person moves a sum by more than one person may."""
+    """Return the pairs of ids of which one more person, with three rows, moves a sum by more than one person may."""
     told = []
     for one, other in CONFUSABLE if size == "full" else CONFUSABLE[:3]:
         for cells in ([one, other], [other, one]) if size == "full" else ([one, other],):
-            ids = ["p", *cells]
+            ids = ["p", *cells, *cells[1:] * 2]
             frames = [
-                pandas().DataFrame({"id": pandas().Series(ids[:many], dtype=object), "x": [0, -10, 10][:many]})
-                for many in (2, 3)
+                pandas().DataFrame({"id": pandas().Series(ids[:many], dtype=object), "x": XS[:many]}) for many in (2, 5)
             ]
             before, after = (protected(each, rows_per_unit=1).sum("x", between=(-10, 10)) for each in frames)
-            if any(too_far(before, after, salt=f"{turn:032x}") for turn in range(4)):
+            if too_far(before, after):
                 told.append(repr(cells[0])[:20])
     return told
 
@@ -288,11 +289,11 @@ def times_taken_for_each_other() -> list[str]:
     kinds = {"nanoseconds": pa.timestamp("ns"), "days in milliseconds": pa.date64(), "months": None}
     for name, kind in kinds.items():
         asked = []
-        for many in (2, 3):
-            cells: dict[str, Any] = {"id": pa.array([10**9, 1, 2][:many], pa.int64()), "x": [0, -10, 10][:many]}
+        for many in (2, 5):
+            cells: dict[str, Any] = {"id": pa.array([10**9, 1, 2, 2, 2][:many], pa.int64()), "x": XS[:many]}
             with suppress(TacitError):  # refused, before any charge
                 asked.append(_typed(cells, kind).sum("x", between=(-10, 10)))
-        if asked and any(too_far(*asked, salt=f"{turn:032x}") for turn in range(4)):
+        if asked and too_far(*asked):
             told.append(name)
     return told
 

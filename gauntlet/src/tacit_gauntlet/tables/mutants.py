@@ -107,16 +107,21 @@ def _believes(run: Callable[[], Any]) -> Any:
 def _counts_aloud(parts: Callable[..., Any]) -> Callable[..., Any]:
     def aloud(self: Any, plan: Any, salt: str) -> Any:
         for found in parts(self, plan, salt):
-            logging.getLogger("tacit.engine").warning("%d rows were read", max(found.sums["rows"], default=0))
+            logging.getLogger("tacit.engine").warning("%d rows were read", _largest(found))
             yield found
 
     return aloud
 
 
+def _largest(found: Any) -> int:
+    """Return the largest exact sum, whatever the plan calls it."""
+    return max((value for values in found.sums.values() for value in values), default=0)
+
+
 def _only_found(listed_groups: Callable[..., Any]) -> Callable[..., Any]:
     def found_alone(found: Any, plan: Any, names: Any) -> Any:
         every = listed_groups(found, plan, names)
-        kept = [place for place, rows in enumerate(every.sums["rows"]) if rows]
+        kept = [place for place in range(len(every.keys)) if any(values[place] for values in every.sums.values())]
         sums = {name: [values[place] for place in kept] for name, values in every.sums.items()}
         return replace(every, keys=[every.keys[place] for place in kept], sums=sums)
 

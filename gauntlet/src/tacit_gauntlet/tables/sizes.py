@@ -21,7 +21,7 @@ from tacit_gauntlet.stage.engine import (
     rows_too_many,
     words_with_hashes,
 )
-from tacit_gauntlet.stage.table import Question, exact_cells, protected, same_people, too_far
+from tacit_gauntlet.stage.table import Question, bounded_plan, exact_cells, protected, same_people, too_far
 
 ANSWERED = "answered"
 # What a join keeps of one unit's pairs.
@@ -120,7 +120,8 @@ def _in_both(rows: int, **declared: Any) -> Question:
 def heavy_pairs(size: Size) -> Evidence:
     """Count the pairs of a unit with many rows in both tables, and ask with a hundred thousand in each."""
     rows = 2500
-    (cells,) = exact_cells(_in_both(rows, rows_per_unit=2 * PAIRS_MOST))  # no unit has so many
+    question = _in_both(rows, rows_per_unit=2 * PAIRS_MOST)  # no unit has so many
+    (cells,) = exact_cells(question, plan=bounded_plan(question))
     pairs = sum(cells.values())
     failures = [] if rows + 100 <= pairs <= PAIRS_MOST + rows + 100 else [f"{pairs:,} pairs"]
     if not failures and not _answered(_in_both(10_000 if size == "quick" else 100_000)):
