@@ -10,6 +10,7 @@ from collections import defaultdict
 from pathlib import Path, PurePosixPath
 from statistics import median
 
+from tests import prose
 from tests.tidy_rules import Tree, absolute, faces, imports_of_ours, module_of
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -167,4 +168,5 @@ if __name__ == "__main__":
     ours, bare = import_seconds()
     print("\n".join(figures(read_package())))
     print(gauntlet_counts())
+    print("\n".join(prose.figures(prose.read_code(), prose.read_pages())))
     print(f"import tacit: {ours:.3f} s, of which {bare:.3f} s are Python's own start (best of {RUNS})")

@@ -1,8 +1,12 @@
-"""No file is too small to be one, no name stands in two rooms, no room is too full: each rule is shown to fail."""
+"""No file is too small, no module name stands in two rooms, no room is too full, and no habit of hard English is above
+its limit: each rule is shown to fail.
+"""
+
+import re
 
 import pytest
 
-from tests import house
+from tests import house, prose
 
 SHORT = "x = 1\n"
 LONG = SHORT * 80
@@ -54,3 +58,57 @@ def test_the_figures_count_what_is_there():
     assert "files: 2, 1 without faces\nlines: 3, median 1.5, largest 2" in shown
     assert "rooms with a stated face: 1 of 1" in shown
     assert "longest function: 2 lines (noise/b.py f)" in shown
+
+
+# For each habit a sentence that has it, and a plain one that means the same.
+PROSE = {
+    "'what …' or 'who …' as a noun": ("Read a part of what is cut.", "Read a part of the rows."),
+    "'is said', 'was told'": ("The limit is said in the plan.", "The plan has the limit in it."),
+    "a thing that says, tells, knows or holds": ("The ledger knows all of it.", "All of it is in the ledger."),
+    "'nobody', 'nothing' or 'none'": ("Rows of nobody are in it.", "No row in it has an owner."),
+    "'… alone' for 'only'": ("A salt depends on rows alone.", "A salt depends only on rows."),
+    "'as many as', 'so much'": ("It takes as many words.", "The same number of words is taken."),
+    "'but for', 'of its own', 'at all', 'the more the'": ("Each has a file of its own.", "Each file has one owner."),
+    "'whose'": ("People whose rows are cut.", "People with rows that are cut."),
+    "'is no …', 'has no …'": ("A table here has no key.", "A table here lacks a key."),
+    "begins with 'It', 'They', 'One', 'That'": (
+        "It is charged before reading.",
+        "A question is charged before reading.",
+    ),
+    "'where' for 'if' or 'when'": ("Cut rows where there are many.", "Cut rows if there are many."),
+}
+
+
+def test_no_habit_of_hard_english_is_above_its_limit():
+    broken = prose.above_limits(prose.read_code(), prose.read_pages())
+    assert not broken, "\n".join(broken)
+
+
+@pytest.mark.parametrize("habit", prose.HABITS, ids=lambda habit: habit.name)
+def test_a_habit_is_counted_in_hard_sentences_and_not_in_plain_ones(habit):
+    hard, plain = PROSE[habit.name]
+    for text, has in ((hard, True), (plain, False)):
+        assert bool(re.search(habit.pattern, text)) == has
+        found = [*prose.code_sentences(f'"""{text}"""\n')]
+        assert [each.text for each in found] == [text]
+        assert any(habit.name in each for each in prose.above_limits(found, found)) == has
+
+
+def test_sentences_are_read_from_docstrings_messages_comments_and_pages():
+    docstring = '"""A first line here.\n\n>>> not this one here\n"""\n'
+    code = docstring + '# A comment of four words.\nx = Refused(f"no {x} of all these", y)\n'
+    assert sorted(each.text for each in prose.code_sentences(code)) == [
+        "A comment of four words.",
+        "A first line here.",
+        "no {} of all these",
+    ]
+    page = (
+        "# A title of words\n\n```python\nx = 'not this one here'\n```\n\n"
+        "| a cell of words | another cell of words |\n\nTwo lines\nof text.\n"
+    )
+    assert [(each.line, each.text) for each in prose.page_sentences(page)] == [
+        (1, "A title of words"),
+        (7, "a cell of words"),
+        (7, "another cell of words |"),
+        (9, "Two lines of text."),
+    ]
