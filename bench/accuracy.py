@@ -14,7 +14,7 @@ import pyarrow as pa
 import tacit
 from bench.measure import Figure, Result
 from tacit.answer.columns import noisy_columns
-from tacit.door import Question
+from tacit.asking import Question
 from tacit.exact import ExactTable
 from tacit.plan.plan import Plan
 from tacit.privacy.number import decimal_meaning

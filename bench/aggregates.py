@@ -14,7 +14,7 @@ import pyarrow as pa
 import tacit
 from bench.measure import Figure, Result, median_ratio
 from tacit.answer.columns import noisy_columns
-from tacit.door import Question, Table
+from tacit.asking import Question, Table
 from tacit.exact import ExactTable
 from tacit.release.noisy import release
 

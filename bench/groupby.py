@@ -15,7 +15,7 @@ import tacit
 from bench.measure import Figure, Ratio, Result, median_ratio, times_of_each
 from bench.orders import AGGREGATES, BARE, ask, epsilons, orders, protected
 from tacit.answer import kept_text
-from tacit.door import Table
+from tacit.asking import Table
 from tacit.engine.kernel import compiled
 
 MILLION = 10**6

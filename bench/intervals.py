@@ -13,7 +13,7 @@ import pyarrow as pa
 import tacit
 from bench.measure import Figure, Result
 from tacit.answer.columns import noisy_columns
-from tacit.door import Table
+from tacit.asking import Table
 from tacit.exact import ExactTable
 from tacit.privacy.number import decimal_meaning
 from tacit.release.noisy import release

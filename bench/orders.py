@@ -15,7 +15,7 @@ from typing import Any
 import duckdb
 
 import tacit
-from tacit.door import Table
+from tacit.asking import Table
 
 AGGREGATES = "COUNT(*) AS n, SUM(amount) AS total, AVG(amount) AS mean"
 BARE = "SELECT item, user_id, count(*), sum(amount) FROM '{}' GROUP BY item, user_id"

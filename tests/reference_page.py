@@ -14,8 +14,8 @@ import typer
 
 import tacit
 import tacit.local
+from tacit.asking import Catalog, PlanReport, Question, Table
 from tacit.cli.app import app
-from tacit.door import Catalog, PlanReport, Question, Table
 from tacit.tables.catalog import BUDGET_OPTIONS, PUBLIC_OPTIONS, TABLE_OPTIONS
 from tacit.tables.schema import FACTS
 

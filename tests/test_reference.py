@@ -8,8 +8,8 @@ import pytest
 
 import tacit
 import tacit.local
-from tacit.door.asking import Table
-from tacit.door.question import Question
+from tacit.asking.protected_table import Table
+from tacit.asking.question import Question
 from tests import reference_page as made
 from tests.doc_blocks import run_page
 

@@ -61,7 +61,7 @@ FACE = "from tacit.noise.bits import fresh_bytes\n\n__all__ = ['fresh_bytes']\n"
 
 # rule, and a small tree that must break it
 PLANTED: list[tuple[Rule, Tree]] = [
-    (words.no_files_that_users_lack, {"door/asking.py": 'HINT = "see docs/guide/sql.md"\n'}),
+    (words.no_files_that_users_lack, {"asking/protected_table.py": 'HINT = "see docs/guide/sql.md"\n'}),
     (rules.layers, {"noise/laplace.py": "from tacit.ledger import chain\n"}),
     (rules.layers, {"noise/laplace.py": "import tacit.plan.planner\n"}),
     (rules.layers, {"noise/laplace.py": "from ..session import Session\n"}),

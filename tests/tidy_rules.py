@@ -20,10 +20,9 @@ LAYERS = (
     ("server",),
     ("auditing", "remote"),
     ("learning",),
-    ("door",),
-    ("together",),
-    ("forecast", "session"),
-    ("answer", "learned", "paying"),
+    ("asking",),
+    ("forecast",),
+    ("answer",),
     ("engine", "release", "ledger"),
     ("exact",),
     ("plan",),
@@ -97,10 +96,10 @@ RANDOM_MODULES = ("random", "numpy.random", "np.random")
 # How many names a room may state. A commit that raises one says why.
 FACE_NAMES_MAX = {
     "accounting": 33,
+    "asking": 36,  # commands open tables; a client has the same verbs; a server reads trees; models learn and pay
     "answer": 37,  # as JSON; on a page; what a ledger keeps, and as an answer; a forecast is made of terms of intervals
     "auditing": 11,  # models too
     "auditing/attacks": 7,
-    "door": 19,  # commands open tables too; a client has the same verbs; a server says what is left, and reads trees
     "engine": 12,  # relations, public tables, engines by the source, rows coded; a server waits for compiled loops
     "forecast": 13,  # what is foreseen to be of no use; what would be closer
     "learning": 24,  # estimators, and words about them; scores, holdouts, teachers; a model's own protocol
@@ -231,13 +230,13 @@ def is_secret(module: str) -> bool:
 
 
 def one_way_to_pay(tree: Tree) -> list[str]:
-    """Only `spend`, in paying.py, charges a budget: reserve, run, commit."""
+    """Only `spend`, in asking/paying.py, charges a budget: reserve, run, commit."""
     broken = []
     for path, source in tree.items():
-        if path == "paying.py" or path.startswith("ledger/"):
+        if path == "asking/paying.py" or path.startswith("ledger/"):
             continue
         broken += [
-            f"{path}:{node.lineno} names reserve: a second way to pay; call Session.spend, or spend of paying.py"
+            f"{path}:{node.lineno} names reserve: a second way to pay; call Session.spend, or spend of asking/paying.py"
             for node in nodes_of(source)
             if (isinstance(node, ast.Attribute) and node.attr == "reserve")
             or (isinstance(node, ast.Constant) and node.value == "reserve")

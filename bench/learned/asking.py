@@ -9,7 +9,7 @@ import numpy as np
 
 import tacit
 from bench.learned.tasks import Task
-from tacit.door import Question, Table
+from tacit.asking import Question, Table
 
 EPSILON = 1
 DELTA = 1e-6

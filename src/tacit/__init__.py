@@ -2,13 +2,13 @@
 
 A map of all rooms, in the order of an answer:
 
-- `door` opens a table and takes a question. `cli` is the `tacit` command, which does the same in a terminal.
+- `asking` opens a table and takes a question to its answer; in it is the only way to pay.
+- `cli` is the `tacit` command, which does the same in a terminal.
 - `server` takes questions over HTTP; `remote` asks there. `json_wire` is how they travel, `hold` when answers leave.
 - `tables` holds a table's declaration (what is protected, what is public) and its source of rows.
 - `query` reads SQL or Python into one tree.
 - `plan` decides bounds, sensitivities, noise and cost, from public facts only.
 - `forecast` predicts errors and costs before anything is asked.
-- `session` runs one answer from start to end, and is the only way to pay.
 - `ledger` stores charges and answers durably; `accounting` computes what events cost together.
 - `engine` reads rows into bounded integers, and fills the table in `exact`, which is secret.
 - `release` adds noise to it: `noise` draws the noise, and `selection` makes private choices.
@@ -31,8 +31,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tacit.accounting import amplified, compose, explain, parallel, poisson_sample, shuffled
     from tacit.answer import Answer
+    from tacit.asking import Question, Table, catalog, public, release_estimate, table
     from tacit.auditing import audit, audit_model, audit_question, bet_on
-    from tacit.door import Question, Table, catalog, public, table
     from tacit.errors import (
         BudgetExceeded,
         EngineError,
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from tacit.ledger import TRYOUT
     from tacit.local import RandomizedResponse
     from tacit.noise import Gaussian, Laplace
-    from tacit.paying import release_estimate
     from tacit.privacy import epsilon, rho
     from tacit.query import (
         col,
@@ -146,11 +145,11 @@ _HOMES = {
     "NotAllowed": "tacit.errors",
     "PermuteAndFlip": "tacit.selection",
     "QueryRefused": "tacit.errors",
-    "Question": "tacit.door",
+    "Question": "tacit.asking",
     "ROW": "tacit.tables",
     "RandomizedResponse": "tacit.local",
     "TRYOUT": "tacit.ledger",
-    "Table": "tacit.door",
+    "Table": "tacit.asking",
     "TacitError": "tacit.errors",
     "TopK": "tacit.selection",
     "amplified": "tacit.accounting",
@@ -158,7 +157,7 @@ _HOMES = {
     "audit_model": "tacit.auditing",
     "audit_question": "tacit.auditing",
     "bet_on": "tacit.auditing",
-    "catalog": "tacit.door",
+    "catalog": "tacit.asking",
     "col": "tacit.query",
     "compose": "tacit.accounting",
     "connect": "tacit.remote",
@@ -175,14 +174,14 @@ _HOMES = {
     "min": "tacit.query",
     "parallel": "tacit.accounting",
     "poisson_sample": "tacit.accounting",
-    "public": "tacit.door",
+    "public": "tacit.asking",
     "quantile": "tacit.query",
-    "release_estimate": "tacit.paying",
+    "release_estimate": "tacit.asking",
     "rho": "tacit.privacy",
     "shuffled": "tacit.accounting",
     "std": "tacit.query",
     "sum": "tacit.query",
-    "table": "tacit.door",
+    "table": "tacit.asking",
     "tradeoff": "tacit.forecast",
     "variance": "tacit.query",
 }

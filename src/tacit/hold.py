@@ -11,8 +11,8 @@ second of them: a receipt and a certificate show no more than the tick does. Eac
 written in such a middle too, counted from the entry before, and the answer leaves at the first tick after all of them.
 
 `holding` waits by itself. A server, whose threads have other things to do, hands over a `PublicClock` with `noting`,
-and waits as it likes. `past_the_charge` is called by the one way to pay (paying.py) as soon as there is a charge, or an
-answer that was paid for before.
+and waits as it likes. `past_the_charge` is called by the one way to pay (asking/paying.py) as soon as there is a
+charge, or an answer that was paid for before.
 """
 
 import re

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import tacit
-from tacit.door import Question
+from tacit.asking import Question
 
 
 @pytest.fixture

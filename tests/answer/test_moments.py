@@ -12,7 +12,7 @@ import pytest
 
 import tacit
 from tacit.answer.columns import noisy_columns
-from tacit.door import Question, Table
+from tacit.asking import Question, Table
 from tacit.exact import ExactTable
 from tacit.plan.plan import Plan, Sensitivity
 from tacit.plan.sensitivity import sensitivity_of

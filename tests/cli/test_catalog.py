@@ -237,7 +237,7 @@ def test_trying_out_at_the_command_line_keeps_nothing(tacit_command):
 
 
 def test_an_interrupt_says_whether_the_charge_stands(tacit_command, monkeypatch):
-    from tacit.door import Question
+    from tacit.asking import Question
     from tacit.engine.embedded import EmbeddedEngine
 
     def stop(*_, **__):

@@ -8,9 +8,9 @@ import os
 import signal
 import sys
 
+from tacit.asking.session import Session
 from tacit.errors import BudgetExceeded
 from tacit.ledger.hands import in_hand
-from tacit.session import Session
 from tests.door.orders import ITEMS, orders
 
 import tacit  # isort: skip

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import tacit
-from tacit.door import Table
+from tacit.asking import Table
 
 
 def asked(source: object, **words: object) -> Table:

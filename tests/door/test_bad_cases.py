@@ -14,12 +14,12 @@ import pyarrow as pa
 import pytest
 
 import tacit
+from tacit.asking.session import Session
 from tacit.errors import BudgetExceeded, QueryRefused
 from tacit.ledger import open_ledger
 from tacit.plan import make_spend
 from tacit.plan.groups import UNIT_SHIFT
 from tacit.release import NoisyTable
-from tacit.session import Session
 from tacit_gauntlet.stage.facts import noise_faults, noisy_numbers_kept
 
 BUDGETS = {

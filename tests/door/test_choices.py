@@ -9,7 +9,7 @@ import pytest
 
 import tacit
 from tacit.accounting.cost import zcdp
-from tacit.door import Question, Table
+from tacit.asking import Question, Table
 from tacit.plan.plan import Distinct
 from tacit.plan.sensitivity import sensitivity_of
 from tacit.privacy.event import ExponentialChoice, PureChoice

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 import tacit
+from tacit.asking.learned import EARLIER, source_of
 from tacit.errors import LedgerError, QueryRefused
-from tacit.learned import EARLIER, source_of
 from tacit.ledger import Learning, open_ledger
 from tacit.plan import BINS, make_spend, missing_facts
 from tacit.privacy.event import PureChoice

@@ -7,12 +7,12 @@ import pandas as pd
 import pytest
 
 import tacit
+from tacit.asking.session import Session
 from tacit.engine.embedded import EmbeddedEngine
 from tacit.engine.engine import FAILED
 from tacit.errors import BudgetExceeded, DeadRequest, EngineError, InvalidParameter, QueryRefused
 from tacit.ledger import open_ledger
 from tacit.plan import BINS
-from tacit.session import Session
 from tests.door.orders import BUDGET, ITEMS, ROWS, by_item, charges, orders, spent
 
 # The part of a call's epsilon that a count by three groups learns with.

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 import tacit
+from tacit.asking.learned import LEARNED_MOST, USUAL, cost_of_wanted, is_too_dear, spend_for
 from tacit.errors import QueryRefused
-from tacit.learned import LEARNED_MOST, USUAL, cost_of_wanted, is_too_dear, spend_for
 from tacit.plan import Fact, make_plan, make_spend, missing_facts
 from tacit.plan.bounds.found_keys import (
     FIRST_SHARE,
@@ -114,7 +114,7 @@ def test_a_fact_of_the_whole_table_stands_in_for_one_round_of_a_filter_and_plann
         assert next(turns) < 1000  # planning without end
         return missing_facts(*asked)
 
-    monkeypatch.setattr("tacit.learned.missing_facts", counted)
+    monkeypatch.setattr("tacit.asking.learned.missing_facts", counted)
     table = opened(people({"a": 3000, "b": 3000}))
     with pytest.raises(QueryRefused, match="no group by 'g' has about"):
         table.group_by("g").count().answer(epsilon=Fraction(1, 1000))

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tacit.paying import NEEDED
+from tacit.asking.paying import NEEDED
 
 ASKING = """
 import sys, warnings
@@ -18,7 +18,7 @@ class Hidden(MetaPathFinder):
 sys.meta_path.insert(0, Hidden())
 import pyarrow as pa
 import tacit
-from tacit import paying
+from tacit.asking import paying
 rows = pa.table({"id": [n // 3 for n in range(600)], "g": ["a", "b"] * 300, "x": [float(n % 7) for n in range(600)]})
 declared = {"x": {"between": (0, 7)}, "g": {"keys": ["a", "b"]}}
 budget = tacit.epsilon(9, delta=1e-6)

@@ -9,7 +9,7 @@ import pytest
 
 import tacit
 from tacit.accounting.cost import pure_epsilon, zcdp
-from tacit.door import Table
+from tacit.asking import Table
 from tacit.plan.plan import Plan
 from tacit.privacy.event import ExponentialChoice, KeyThreshold, PureChoice
 from tacit.release import noisy

@@ -12,9 +12,9 @@ from fractions import Fraction
 import pytest
 
 import tacit
+from tacit.asking.session import Session
 from tacit.errors import BudgetExceeded
 from tacit.ledger import open_ledger
-from tacit.session import Session
 from tacit_gauntlet.stage.postgres_server import fresh_schema
 from tacit_gauntlet.stage.racing import run_together
 from tests.door.orders import by_item, charges, orders, spent

@@ -6,13 +6,13 @@ import pyarrow as pa
 import pytest
 
 import tacit
+from tacit.asking.session import Session
+from tacit.asking.together import QUESTIONS_MOST, Together
 from tacit.engine.embedded import EmbeddedEngine
 from tacit.engine.engine import FAILED
 from tacit.errors import BudgetExceeded, DeadRequest, EngineError, InvalidParameter, QueryRefused
 from tacit.ledger import open_ledger
 from tacit.plan import make_spend
-from tacit.session import Session
-from tacit.together import QUESTIONS_MOST, Together
 from tests.door.orders import ITEMS, charges, orders, spent
 
 ROWS = pa.table({"id": range(60), "g": ["ab"[n % 2] for n in range(60)], "x": [n % 7 for n in range(60)]})

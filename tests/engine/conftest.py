@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tacit.door import Table
+from tacit.asking import Table
 from tacit.engine.engine import log
 from tacit.engine.kernel import compiled
 from tacit_gauntlet.stage.postgres_rows import held

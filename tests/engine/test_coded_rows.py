@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tacit.door import Table
+from tacit.asking import Table
 from tacit.engine.coded import coded_rows, coding_rows, residuals
 from tacit.engine.coded.coded_rows import CodedRows
 from tacit.engine.coded.coding_rows import ROWS_MOST, offsets_of, rows_alike

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import tacit
-from tacit.door import Question, Table
+from tacit.asking import Question, Table
 from tacit.forecast.target import expected_error
 
 LEVEL = Fraction(95, 100)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import tacit
-from tacit.door import Question, Table
+from tacit.asking import Question, Table
 
 WARDS = ["A", "B", "C", "D"]
 

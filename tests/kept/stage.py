@@ -24,8 +24,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 import tacit
+from tacit.asking import Table
 from tacit.cli.app import main as tacit_command
-from tacit.door import Table
 from tacit.ledger import Ledger, open_ledger
 from tacit.plan.plan import question_key
 

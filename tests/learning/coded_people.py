@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tacit.door import Table
+from tacit.asking import Table
 from tacit.plan import (
     STEPS_MOST,
     UNIT,

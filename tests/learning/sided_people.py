@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 import tacit
-from tacit.door import Table
+from tacit.asking import Table
 from tacit.learning import RowsUsed, Scoring, SqlModel
 from tacit_gauntlet.stage.table import protected
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import tacit
-from tacit.door import Table
+from tacit.asking import Table
 from tacit.engine import derived
 from tacit.learning import Holdout, rows_used
 from tacit.learning.scoring.sides import UnitRange, freshness

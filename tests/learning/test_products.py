@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tacit.door import Table
+from tacit.asking import Table
 from tacit.engine import CodedRows
 from tacit.engine.coded import products as engine_products
 from tacit.engine.coded.coding_rows import Block

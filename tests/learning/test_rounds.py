@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.door import Table
+from tacit.asking import Table
+from tacit.asking.paying import Paid
 from tacit.engine import FAILED
 from tacit.errors import InvalidParameter
 from tacit.exact import ExactIntegers
 from tacit.learning import Rounds, noise_for, train
-from tacit.paying import Paid
 from tacit.plan import UNIT, CodedColumn, CodedPlan, count_moves_squared
 from tacit.privacy import GaussianNoise
 from tacit.query import Column

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import tacit
-from tacit.door import Table
+from tacit.asking import Table
 from tacit.engine.coded import judging
 from tacit.learning import AdditiveClassifier, AdditiveRegressor, Holdout, LinearRegression, Rounds, SqlModel
 from tacit.learning.scoring import judge

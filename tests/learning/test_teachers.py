@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 import tacit
-from tacit.door import Table
+from tacit.asking import Table
 from tacit.learning import Teachers
 from tacit.learning.teachers import Lesson
 from tests.learning.sided_people import people_table, rows_of, units_in

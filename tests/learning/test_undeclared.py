@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 import tacit
-from tacit.door import Table
-from tacit.learned import ALL, all_missing
+from tacit.asking import Table
+from tacit.asking.learned import ALL, all_missing
 from tacit.learning import PCA, AdditiveClassifier, AdditiveRegressor, Holdout, LinearRegression
 from tacit.learning.facts import undeclared
 from tacit.plan import Fact, make_spend, unseen_columns

@@ -8,8 +8,8 @@ import pytest
 
 import tacit as root
 from tacit.answer.text import ROWS_KEPT, ROWS_SHOWN, html_table, kept_text
+from tacit.asking import question, united_question
 from tacit.cli import app as door
-from tacit.door import question, united_question
 from tacit.ledger import open_ledger
 from tacit_gauntlet.stage.ledger import ask, register
 
@@ -122,7 +122,7 @@ def test_a_certificate_whose_words_were_changed_does_not_verify(tacit, tmp_path)
 
 
 def test_an_answer_is_stored_though_its_text_could_not_be_made(tmp_path, monkeypatch):
-    monkeypatch.setattr("tacit.door.question.kept_text", lambda _: 1 / 0)
+    monkeypatch.setattr("tacit.asking.question.kept_text", lambda _: 1 / 0)
     place = str(tmp_path / "ledger.db")
     answer = visits(place).count().answer(epsilon=1, learn=False)
     assert not answer.facts.free

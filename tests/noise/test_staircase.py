@@ -113,7 +113,7 @@ def test_it_is_charged_as_anything_of_its_epsilon():
     assert event_from_dict(event_to_dict(event)) == event
 
 
-def people(**declared) -> tacit.door.Table:
+def people(**declared) -> tacit.asking.Table:
     rows = pa.table({"id": [1], "g": ["a"], "x": [1.0]})
     usual = {"columns": {"x": {"between": (0, 1000)}, "g": {"keys": ["a", "b"]}}, "rows_per_unit": 1}
     return protected(rows, **(usual | {"groups_per_unit": 1} | declared))

@@ -24,7 +24,7 @@ AFTERWARDS = {
 
 
 @pytest.fixture
-def visits() -> "tacit.door.Table":
+def visits() -> "tacit.asking.Table":
     table = pa.table({"patient": [1, 2, 3], "ward": ["A", "A", "B"], "days": [1.0, 2.0, 3.0], "age": [30, 40, 50]})
     return tacit.table(
         table,
@@ -37,7 +37,7 @@ def visits() -> "tacit.door.Table":
     )
 
 
-def test_every_field_of_a_plan_that_decides_noise_is_in_the_key(visits: "tacit.door.Table") -> None:
+def test_every_field_of_a_plan_that_decides_noise_is_in_the_key(visits: "tacit.asking.Table") -> None:
     """A field added to plans later is either post-processing, said here, or part of the key."""
     plan = visits.group_by("ward").agg(n=tacit.count(), m=tacit.median("days")).plan(epsilon=1).plan
     for field in fields(Plan):
@@ -52,7 +52,7 @@ def test_every_field_of_a_plan_that_decides_noise_is_in_the_key(visits: "tacit.d
         assert question_key(changed) != question_key(plan), field.name
 
 
-def test_different_questions_have_different_keys(visits: "tacit.door.Table") -> None:
+def test_different_questions_have_different_keys(visits: "tacit.asking.Table") -> None:
     questions = [
         visits.median("days"),
         visits.quantile("days", 0.9),
@@ -71,7 +71,7 @@ def test_different_questions_have_different_keys(visits: "tacit.door.Table") -> 
     assert len(set(keys)) == len(questions)
 
 
-def test_names_order_and_what_is_done_afterwards_do_not_make_another_question(visits: "tacit.door.Table") -> None:
+def test_names_order_and_what_is_done_afterwards_do_not_make_another_question(visits: "tacit.asking.Table") -> None:
     one = visits.sql("SELECT ward, COUNT(*) AS n FROM data GROUP BY ward")
     two = visits.sql("SELECT COUNT(*) AS people, ward FROM data GROUP BY 2 HAVING people > 3 ORDER BY people LIMIT 1")
     assert question_key(one.plan(epsilon=1).plan) == question_key(two.plan(epsilon=1).plan)

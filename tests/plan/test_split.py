@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import tacit
 from tacit.accounting.cost import pure_epsilon, zcdp
-from tacit.door import Table
+from tacit.asking import Table
 from tacit.plan.plan import Plan
 from tacit.plan.split import EVEN_LEAST, rounded_shares, standard_deviation
 from tacit_gauntlet.stage.table import bounded_plan

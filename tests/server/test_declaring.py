@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tacit.door import Catalog
+from tacit.asking import Catalog
 from tacit.errors import TacitError
 from tacit.ledger import open_ledger
 from tacit.server.declaring import allowed_source, lines

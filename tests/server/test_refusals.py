@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 import tacit
+from tacit.asking.session import Session
 from tacit.errors import BudgetExceeded, QueryRefused
 from tacit.ledger import open_ledger
-from tacit.session import Session
 from tests.server.conftest import House
 
 LEARNS = """

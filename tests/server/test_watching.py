@@ -11,10 +11,10 @@ from typing import Any
 import httpx
 import pytest
 
+from tacit.asking.session import Session
 from tacit.errors import InvalidParameter, LedgerError
 from tacit.server import Watching, make_app, warming
 from tacit.server.watching import JsonLines, log_failures_to
-from tacit.session import Session
 from tests.server.conftest import House
 
 COUNT = {"sql": "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward", "epsilon": "1"}

@@ -7,7 +7,7 @@ import pytest
 
 import tacit
 from tacit import query as language
-from tacit.door import declared
+from tacit.asking import declared
 from tacit.errors import InvalidParameter
 from tacit.query import Frame, make_query, with_ranges
 

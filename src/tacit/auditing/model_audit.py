@@ -14,13 +14,13 @@ import numpy as np
 import pyarrow as pa
 
 from tacit.accounting import FOR_NOISE
+from tacit.asking import Table, table
 from tacit.auditing import drawing
 from tacit.auditing.distinguish import Event
 from tacit.auditing.function_audit import Claim
 from tacit.auditing.lower_bound import gaussian_epsilon, gaussian_exceeds, gaussian_mu, mu_lower, prove
 from tacit.auditing.outcome import read_outcomes
 from tacit.auditing.result import AuditResult, Finding, make_figure
-from tacit.door import Table, table
 from tacit.errors import InvalidParameter
 from tacit.learning import Rounds
 from tacit.plan import CodedPlan

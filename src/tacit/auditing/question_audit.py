@@ -31,7 +31,7 @@ from tacit.query import Query
 from tacit.tables import Declaration
 
 if TYPE_CHECKING:
-    from tacit.door import Question
+    from tacit.asking import Question
 
 DRAWS = 40_000
 DRAWS_OF_SLOW = 2_000

@@ -18,6 +18,7 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 
+from tacit.asking import spend
 from tacit.engine import Engine, ExecutionPath, interpreted_kernel, open_engine
 from tacit.errors import BudgetExceeded, InvalidParameter, LedgerError, SelfTestFailed
 from tacit.exact import ExactTable
@@ -30,7 +31,6 @@ from tacit.noise import (
     keystream_is_as_published,
     laplace_tables,
 )
-from tacit.paying import spend
 from tacit.plan import Plan, Spend, make_plan
 from tacit.privacy import PureChoice, PureLoss, Words
 from tacit.query import Frame, add_keys, count, count_units, make_query, mean

@@ -431,7 +431,7 @@ def describe(entry: "CatalogEntry", ledger: "Ledger | None") -> str:
 
 def _mistake(entry: "CatalogEntry") -> str:
     """Return why the table cannot be asked as it is declared, or nothing; its schema is read, and no row."""
-    from tacit.door import declared
+    from tacit.asking import declared
 
     try:
         declared(entry.source, **{name: value for name, value in entry.options.items() if name in CHECKED})

@@ -18,8 +18,8 @@ from tacit.errors import InvalidParameter, LedgerError, QueryRefused
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tacit.asking import Table
     from tacit.cli.options import AskOptions
-    from tacit.door import Table
     from tacit.ledger import Ledger, RegisteredTable
     from tacit.tables import CatalogEntry, CatalogFile, ColumnFacts, PublicTable, Source
 
@@ -138,7 +138,7 @@ def find_entry(name: str, catalog: str | None) -> FoundEntry | None:
 def open_entry(found: FoundEntry, options: AskOptions, opened: Callable[[Any], Source], *, to_plan: bool) -> Table:
     """Return the catalog's table, after checking that the command line does not contradict it."""
     import tacit
-    from tacit.door import refuse_unapplied_people
+    from tacit.asking import refuse_unapplied_people
 
     entry, file = found.entry, found.file
     _check_agreement(found, options)

@@ -21,7 +21,7 @@ from tacit.cli.servers.serve import has_server, require_server
 from tacit.errors import InvalidParameter
 
 if TYPE_CHECKING:
-    from tacit.door import Question, Table
+    from tacit.asking import Question, Table
 
 
 PEOPLE = 100_000

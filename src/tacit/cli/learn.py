@@ -71,7 +71,7 @@ def facts(
 
     Example: `tacit facts orders`
     """
-    from tacit.learned import KnownFacts
+    from tacit.asking import KnownFacts
 
     if ledger is None and catalog is not None:
         found = find_entry(table, catalog)

@@ -17,7 +17,7 @@ from tacit.cli.screen import say, working
 from tacit.errors import InvalidParameter, QueryRefused, json_text
 
 if TYPE_CHECKING:
-    from tacit.door import Table
+    from tacit.asking import Table
 
 MODELS = ("additive", "linear")
 MARGIN = 1.96

@@ -28,7 +28,7 @@ from tacit.cli.column_options import (
 from tacit.errors import InvalidParameter, QueryRefused
 
 if TYPE_CHECKING:
-    from tacit.door import PlanReport, Question, Table
+    from tacit.asking import PlanReport, Question, Table
     from tacit.tables import Source
 
     Opened = Callable[[Any], Source]
@@ -352,7 +352,7 @@ def open_question(options: AskOptions, opened: "Opened | None" = None, *, to_pla
 
 def is_of_public_facts(text: str) -> bool:
     """Return whether a statement asks for public facts, which are free: SHOW TABLES, DESCRIBE t."""
-    from tacit.door import asked_of_public_facts
+    from tacit.asking import asked_of_public_facts
 
     return asked_of_public_facts(text) is not None
 

@@ -12,9 +12,8 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from tacit.door import Table
+from tacit.asking import Learn, Table
 from tacit.errors import InvalidParameter
-from tacit.learned import Learn
 from tacit.learning.additive_asked import Asked, Wanted, asked_of
 from tacit.learning.additive_model import AdditiveModel
 from tacit.learning.estimator import Estimator, know_features, not_fitted, rows_for, table_of

@@ -9,7 +9,7 @@ from fractions import Fraction
 from math import sqrt
 from typing import Any, Literal
 
-from tacit.door import Table
+from tacit.asking import Table
 from tacit.errors import InvalidParameter, QueryRefused
 from tacit.learning.additive_model import MARGIN, AdditiveModel
 from tacit.learning.facts.undeclared import Known

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.door import Table
+from tacit.asking import Table
 from tacit.errors import InvalidParameter, did_you_mean
 from tacit.learning.features import Feature
 from tacit.learning.shapes import Shape, Shapes

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 import tacit
-from tacit.door import Table
+from tacit.asking import Table
 from tacit.errors import TacitError, did_you_mean
 from tacit.ledger import Ledger, TryOut, open_ledger
 from tacit.privacy import Loss

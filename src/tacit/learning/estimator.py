@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from tacit.door import Table
+from tacit.asking import Table
 from tacit.errors import InvalidParameter, did_you_mean
 from tacit.learning.declared_rows import Declared, has_names, protected_rows, rows_to_predict
 from tacit.ledger import Ledger

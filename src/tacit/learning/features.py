@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.door import Table
+from tacit.asking import Table
 from tacit.errors import InvalidParameter, QueryRefused, did_you_mean
 from tacit.plan import STEPS_MOST, CodedColumn, Measured, measured_column
 from tacit.privacy import Floats, Integers, show

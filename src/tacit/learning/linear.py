@@ -8,9 +8,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from tacit.door import Table
+from tacit.asking import Learn, Table
 from tacit.errors import InvalidParameter
-from tacit.learned import Learn
 from tacit.learning.estimator import Estimator, know_features, rows_for, table_of
 from tacit.learning.facts.undeclared import known_columns, one_call, with_target
 from tacit.learning.features import as_list

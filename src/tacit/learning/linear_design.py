@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.door import Table
+from tacit.asking import Table
 from tacit.errors import InvalidParameter, QueryRefused
 from tacit.learning.features import NUMBERS, Feature, as_numbers, features_of, known_column, plain
 from tacit.plan import STEPS_MOST, CodedPlan, Measured, Moments, measured_column

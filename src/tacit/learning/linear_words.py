@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tacit.door import Table
+from tacit.asking import Table
 from tacit.errors import printable
 from tacit.learning.facts.undeclared import Known
 from tacit.learning.linear_design import Cell, LinearDesign

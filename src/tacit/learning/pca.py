@@ -7,9 +7,8 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from tacit.door import Table
+from tacit.asking import Learn, Table
 from tacit.errors import InvalidParameter, QueryRefused
-from tacit.learned import Learn
 from tacit.learning.declared_rows import protected_rows
 from tacit.learning.estimator import Estimator, know_features, rows_for
 from tacit.learning.facts.undeclared import Known, known_columns, one_call

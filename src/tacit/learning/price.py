@@ -23,6 +23,7 @@ from tacit.accounting import (
     rule_of,
     shares_of,
 )
+from tacit.asking import Session
 from tacit.errors import InvalidParameter, QueryRefused
 from tacit.plan import make_spend
 from tacit.privacy import (
@@ -36,7 +37,6 @@ from tacit.privacy import (
     shortened,
     show,
 )
-from tacit.session import Session
 
 # sigma is rounded up to this many binary digits
 SIGMA_BITS = 40

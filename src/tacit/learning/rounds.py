@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 
-from tacit.door import Table
+from tacit.asking import Paid, Said, Table
 from tacit.errors import InvalidParameter
 from tacit.exact import ExactIntegers
 from tacit.hold import holding
 from tacit.learning.price import replaced
-from tacit.paying import Paid, Said
 from tacit.plan import BinMaps, CodedPlan, Judgement, Merit, Moments, Scores, SquaredErrors
 from tacit.privacy import ApproximateLoss, GaussianNoise, Integers
 from tacit.release import release_choice, release_integers

@@ -22,7 +22,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from tacit.door import Table
+from tacit.asking import Table
 from tacit.errors import InvalidParameter, QueryRefused
 from tacit.learning.additive_asked import class_target, target_of
 from tacit.learning.additive_model import column_in

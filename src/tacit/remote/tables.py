@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, Self
 
 from tacit.answer import Answer, Summary, answer_from, html_lines
-from tacit.door import (
+from tacit.asking import (
     Description,
     Verbs,
     asked_of_public_facts,

@@ -19,7 +19,7 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 
-from tacit.door import Catalog, left_record, what_is_left
+from tacit.asking import Catalog, left_record, what_is_left
 from tacit.errors import InvalidParameter
 from tacit.files import read_small
 from tacit.hold import hold_text

@@ -19,12 +19,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tacit.answer import Answer, advised, answer_record
-from tacit.door import Catalog, Description, Question, Table, left_record, travelled_question, what_is_left
+from tacit.asking import Catalog, Description, Question, Table, left_record, sent_as, travelled_question, what_is_left
 from tacit.errors import BeingAnswered, InvalidParameter, LedgerError, QueryRefused, TacitError, printable
 from tacit.hold import PublicClock, hold_text, noting
 from tacit.json_wire import write_json
 from tacit.ledger import Ledger, Person, name_key
-from tacit.paying import sent_as
 from tacit.query import public_declaration, question_from, tables_named
 from tacit.server.access import Guesses, KnowsTokens, has_token, person_of, require, sees, too_many_guesses
 from tacit.server.problems import Problem, problem_of, refused_after_learning, unknown

@@ -16,7 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tacit.door import table
+from tacit.asking import table
 from tacit.engine import is_possible, is_ready, warm_up
 from tacit.ledger import TRYOUT
 from tacit.privacy import epsilon

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tacit.asking.paying import spend
 from tacit.ledger import Learning
-from tacit.paying import spend
 from tacit.privacy import PureChoice
 from tacit_gauntlet.stage.ledger import TENTH, Ledger, again, ask, open_at
 

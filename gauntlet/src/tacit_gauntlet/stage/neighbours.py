@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tacit.door import Question, Table
+from tacit.asking import Question, Table
 from tacit.query.frame import count, count_units, mean
 from tacit.query.frame import sum as sum_of
 from tacit_gauntlet.stage.table import protected

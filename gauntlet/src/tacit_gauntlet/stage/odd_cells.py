@@ -14,7 +14,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tacit.door import Question
+from tacit.asking import Question
 from tacit.errors import TacitError
 from tacit_gauntlet.frame.case import Size
 from tacit_gauntlet.stage.table import Cells, added, exact_cells, protected

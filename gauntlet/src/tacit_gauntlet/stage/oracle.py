@@ -14,7 +14,8 @@ from typing import Any, Protocol
 import duckdb
 import pyarrow as pa
 
-from tacit import ROW, door
+from tacit import ROW, asking
+from tacit.asking.session import Beside, Session
 from tacit.auditing import replay
 from tacit.engine import ExecutionPath, open_engine
 from tacit.engine.kernel import kernel_path, row_path
@@ -24,7 +25,6 @@ from tacit.ledger import open_ledger
 from tacit.plan import NoisyRelease, Plan
 from tacit.privacy import Event, GaussianNoise, LaplaceNoise, event_from_dict
 from tacit.release import NoisyTable
-from tacit.session import Beside, Session
 from tacit.tables import PublicTable
 from tacit_gauntlet.stage.engine import kernel_at_hand
 from tacit_gauntlet.stage.fuzz import Chooser
@@ -218,15 +218,15 @@ def moved_to(asked: Session, sessions: Mapping[str, Session]) -> Session:
     return base.about(asked.relation, Beside(sessions, asked.beside.publics))
 
 
-def protected_tables(sources: Mapping[str, Any], declared: Mapping[str, Any]) -> dict[str, door.Table]:
+def protected_tables(sources: Mapping[str, Any], declared: Mapping[str, Any]) -> dict[str, asking.Table]:
     """Return the tables v and, where there is one, p of the same people, in a ledger of their own."""
     ledger = open_ledger(":memory:")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # so large an epsilon protects nobody
-        found = {"v": door.table(sources["v"], **{"name": "v", "unit": "u", "ledger": ledger, **declared})}
+        found = {"v": asking.table(sources["v"], **{"name": "v", "unit": "u", "ledger": ledger, **declared})}
         if "p" in sources:
             words = {name: declared[name] for name in ("neighbours", "spark") if name in declared}
-            found["p"] = door.table(sources["p"], name="p", unit="u", ledger=ledger, same_people_as="v", **words)
+            found["p"] = asking.table(sources["p"], name="p", unit="u", ledger=ledger, same_people_as="v", **words)
     return found
 
 
@@ -360,11 +360,11 @@ def search(
 
 
 def _ask(
-    choose: Chooser, tables: Mapping[str, door.Table], text: str, title: str, found: Found
+    choose: Chooser, tables: Mapping[str, asking.Table], text: str, title: str, found: Found
 ) -> tuple[list[Asked], list[Asked]]:
     """Ask through the door, and return the plans that answer and those that learn; none if it is refused."""
-    others: list[door.Table | PublicTable] = [table for name, table in tables.items() if name != "v"]
-    others.append(door.public(WARDS, name="w"))
+    others: list[asking.Table | PublicTable] = [table for name, table in tables.items() if name != "v"]
+    others.append(asking.public(WARDS, name="w"))
     with heard_plans(choose) as heard, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # so large an epsilon protects nobody
         try:

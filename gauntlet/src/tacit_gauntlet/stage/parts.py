@@ -13,7 +13,8 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from tacit.door import Question
+from tacit.asking import Question
+from tacit.asking.session import Session
 from tacit.engine import ExecutionPath
 from tacit.engine.coded.coded_rows import CodedRows
 from tacit.engine.embedded import EmbeddedEngine
@@ -22,7 +23,6 @@ from tacit.engine.parts import cutting, merging, part, part_bytes, parted_questi
 from tacit.engine.parts.parted_question import PartedQuestion, parted, quickly_parted
 from tacit.exact import ExactTable
 from tacit.plan import CodedPlan, Plan
-from tacit.session import Session
 from tacit.tables import Elsewhere, Source, open_elsewhere
 from tacit_gauntlet.stage.engine import kernel_at_hand
 

@@ -13,7 +13,7 @@ import numpy as np
 from flint import arb, ctx
 
 from tacit import selection
-from tacit.door import Question
+from tacit.asking import Question
 from tacit.privacy.law import LaplaceLaw
 from tacit.release import noisy
 from tacit_gauntlet.stage.balls import ball

@@ -24,14 +24,14 @@ import pyarrow.parquet as pq
 from tacit.answer import AnswerInfo, answer_from, answer_record
 from tacit.answer.answer import Answer
 from tacit.answer.answer import Rows as AnswerRows
-from tacit.door import Catalog
+from tacit.asking import Catalog
+from tacit.asking.session import Session
 from tacit.errors import InvalidParameter
 from tacit.hold import PublicClock, noting
 from tacit.json_wire import write_json
 from tacit.ledger import Ledger, Person, open_ledger
 from tacit.server import Desk, Listening, Visits, Watching, check_listening, make_app, own_hosts
 from tacit.server.turns import Turns
-from tacit.session import Session
 from tacit.tables import read_catalog
 from tacit_gauntlet.stage.ledger import Connection, connected, private_home
 from tacit_gauntlet.targets import planted

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pat
 
-from tacit import door
+from tacit import asking
 from tacit import epsilon as pure_or_approximate
 from tacit.auditing import replay
 from tacit.exact import ExactTable
@@ -33,8 +33,8 @@ from tacit_gauntlet.frame.place import is_spark, rows_at
 from tacit_gauntlet.targets import planted
 
 # what the functions below take and give
-Question = door.Question
-Table = door.Table
+Question = asking.Question
+Table = asking.Table
 
 SALT = replay.SALT
 # no noise is narrower
@@ -71,7 +71,7 @@ def _opened(source: Mapping[str, Any], declared: Mapping[str, Any]) -> Table:
     usual |= {"rows_per_unit": 2, "groups_per_unit": 2, "most_rows_per_unit": 1, "name": "t"}
     if None in (declared.get("rows_per_unit", 2), declared.get("groups_per_unit", 2)):
         usual["most_rows_per_unit"] = None  # it would bound them again
-    return door.table(**{**usual, **declared, **source})
+    return asking.table(**{**usual, **declared, **source})
 
 
 def placed(source: Any) -> dict[str, Any]:

@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tacit.asking import Table, table
 from tacit.auditing.attacks.people import PLACES, Choices, People, Progress, silent, size
-from tacit.door import Table, table
 from tacit.noise import Keystream, draw_below
 from tacit.privacy import Integers
 from tacit.privacy import epsilon as pure_loss

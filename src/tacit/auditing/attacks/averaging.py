@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tacit.asking import Table, table
 from tacit.auditing.attacks.people import Choices, Progress, loss_to_try, percent, silent, size, without_warnings
-from tacit.door import Table, table
 from tacit.errors import BudgetExceeded
 from tacit.noise import Laplace
 from tacit.privacy import Number

@@ -12,8 +12,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from tacit.asking import table
 from tacit.auditing.attacks.people import Progress, silent, size, without_warnings
-from tacit.door import table
 from tacit.errors import InvalidParameter
 from tacit.noise import Bernoulli
 from tacit.privacy import epsilon as loss_of

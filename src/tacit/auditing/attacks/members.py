@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tacit.accounting import explain
+from tacit.asking import table
 from tacit.auditing.attacks.people import (
     Choices,
     Progress,
@@ -25,7 +26,6 @@ from tacit.auditing.attacks.people import (
     size,
     without_warnings,
 )
-from tacit.door import table
 from tacit.privacy import Number
 from tacit.privacy import epsilon as pure_loss
 

@@ -14,13 +14,11 @@ from fractions import Fraction
 from functools import partial
 from typing import Protocol, TypeVar
 
-from tacit.door import Table
-from tacit.errors import QueryRefused
-from tacit.hold import holding
-from tacit.json_wire import tagged, untagged
-from tacit.learned import (
+from tacit.asking import (
     ALL,
     Learn,
+    Session,
+    Table,
     all_missing,
     can_plan,
     events_of,
@@ -29,12 +27,14 @@ from tacit.learned import (
     read_learn,
     source_of,
 )
+from tacit.errors import QueryRefused
+from tacit.hold import holding
+from tacit.json_wire import tagged, untagged
 from tacit.ledger import Learning
 from tacit.plan import Fact, Spend, WantedFact, make_plan, make_spend, unseen_columns
 from tacit.privacy import ApproximateLoss, Event, Number, decimal_meaning
 from tacit.query import Aggregate, Column, Frame, Output, Query, Scalar
 from tacit.release import NoisyTable
-from tacit.session import Session
 from tacit.tables import ColumnFacts, RowUnit
 
 # Which part of a fit's epsilon ranges have together, and keys: that much less is for the rounds, known or not, so that

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tacit.door import Table
+from tacit.asking import Table
 from tacit.learning.additive_asked import class_target, target_of
 from tacit.learning.additive_model import AdditiveModel
 from tacit.learning.facts.undeclared import with_target

@@ -8,7 +8,7 @@ which side is decided by a salted hash of the unit, whatever the order of rows, 
 from fractions import Fraction
 from typing import Any
 
-from tacit.door import Table
+from tacit.asking import Table
 from tacit.errors import InvalidParameter, QueryRefused
 from tacit.learning.scoring.judge import Score, ScorePlan, plan_score, score_model
 from tacit.learning.scoring.scorable import Scoring, scoring_of

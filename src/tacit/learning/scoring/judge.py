@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from tacit.door import Table
+from tacit.asking import Table
 from tacit.errors import InvalidParameter
 from tacit.learning.price import noise_for
 from tacit.learning.rounds import Rounds, train

@@ -14,7 +14,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from tacit.door import Table
+from tacit.asking import Table
 from tacit.errors import InvalidParameter, QueryRefused
 from tacit.learning.linear_words import in_floats
 from tacit.learning.scoring.sides import RowsUsed

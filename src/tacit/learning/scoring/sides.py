@@ -7,7 +7,7 @@ and published with the model, and tells nothing of any row.
 from dataclasses import dataclass
 from typing import Literal
 
-from tacit.door import Table
+from tacit.asking import Table
 from tacit.query import Join, Relation, SomeUnits, TableRows
 from tacit.tables import RowUnit
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from tacit.accounting import NoiseLoss
+from tacit.asking import events_of
 from tacit.errors import InvalidParameter, QueryRefused
-from tacit.learned import events_of
 from tacit.learning.rounds import choose
 from tacit.learning.scoring.holdout import Holdout
 from tacit.learning.scoring.scorable import Scoring, scoring_of

@@ -10,10 +10,7 @@ from fractions import Fraction
 from functools import partial
 from typing import TypeVar
 
-from tacit.engine import Engine, Stored, derived_source, open_engine
-from tacit.errors import DeadRequest, InvalidParameter, LedgerError, QueryRefused
-from tacit.hold import longest, past_the_charge
-from tacit.learned import (
+from tacit.asking.learned import (
     ALL,
     USUAL,
     Foreseen,
@@ -39,9 +36,12 @@ from tacit.learned import (
     source_of,
     without_limit,
 )
+from tacit.asking.paying import Answered, Judge, Paid, Said, spend
+from tacit.engine import Engine, Stored, derived_source, open_engine
+from tacit.errors import DeadRequest, InvalidParameter, LedgerError, QueryRefused
+from tacit.hold import longest, past_the_charge
 from tacit.ledger import Fit, Learning, Ledger, RegisteredTable
 from tacit.noise import fresh_bytes
-from tacit.paying import Answered, Judge, Paid, Said, spend
 from tacit.plan import (
     NO_FACTS,
     Fact,

@@ -8,12 +8,12 @@ from fractions import Fraction
 from typing import Any, cast
 
 from tacit.answer import Answer, AnswerInfo, html_lines, loss_record
-from tacit.door.plan_report import PlanReport
-from tacit.door.question import Question, left_record, what_is_left
+from tacit.asking.plan_report import PlanReport
+from tacit.asking.question import Question, left_record, what_is_left
+from tacit.asking.session import Session
 from tacit.errors import printable
 from tacit.privacy import Loss, PureLoss, confidence_meaning
 from tacit.query import Query, Scalar, apply_postprocessing, evaluate, question_text
-from tacit.session import Session
 from tacit.tables import RowUnit
 
 LISTED = "The groups are public: all are listed, whether or not a row is in them. No row was read."

@@ -10,25 +10,25 @@ from typing import Any, Self, cast, overload
 
 from tacit import query as language
 from tacit.answer import Summary
-from tacit.door.describing import (
+from tacit.asking.describing import (
     Description,
     asked_of_public_facts,
     described,
     described_as_asked,
     summary_asked,
 )
-from tacit.door.listed_keys import listed_question
-from tacit.door.question import Question, what_is_left
-from tacit.door.united_question import compound_question
-from tacit.door.verbs import Verbs
+from tacit.asking.learned import KnownFacts
+from tacit.asking.listed_keys import listed_question
+from tacit.asking.question import Question, what_is_left
+from tacit.asking.session import ALONE, Beside, Session
+from tacit.asking.united_question import compound_question
+from tacit.asking.verbs import Verbs
 from tacit.errors import InvalidParameter, QueryRefused, printable
 from tacit.hold import holding
-from tacit.learned import KnownFacts
 from tacit.ledger import Left
 from tacit.plan import make_spend
 from tacit.privacy import Number, decimal_meaning, whole
 from tacit.query import AggregateSpec, Frame, Query, Relation, SomeUnits, TableRows
-from tacit.session import ALONE, Beside, Session
 from tacit.tables import PublicTable
 
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import nan
 
+from tacit.asking.learned import LearnChoice
+from tacit.asking.session import Session
 from tacit.errors import TacitError
 from tacit.forecast import PEOPLE, ROWS_MOST, closer_words, expected_error, useless_line
-from tacit.learned import LearnChoice
 from tacit.plan import CountRows, CountUnits, CountValues, Plan, Quantile, Spend, make_plan
 from tacit.query import PostProcessing, Query, shown_outputs
-from tacit.session import Session
 from tacit.tables import Declaration
 
 

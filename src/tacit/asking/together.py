@@ -10,9 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from tacit.errors import InvalidParameter, QueryRefused
-from tacit.hold import past_the_charge
-from tacit.learned import (
+from tacit.asking.learned import (
     USUAL,
     LearnChoice,
     all_missing,
@@ -25,13 +23,15 @@ from tacit.learned import (
     first_with_room,
     refuse_where_unknown,
 )
+from tacit.asking.paying import Judge, Said
+from tacit.asking.session import Session
+from tacit.errors import InvalidParameter, QueryRefused
+from tacit.hold import past_the_charge
 from tacit.ledger import Fit, Receipt, StoredAnswer
-from tacit.paying import Judge, Said
 from tacit.plan import Fact, Facts, Plan, PlannedTogether, Spend, WantedFact, plans_of_noise, plans_together, spends_of
 from tacit.privacy import Event, Loss, from_text, to_text
 from tacit.query import PostProcessing, Query
 from tacit.release import NoisyTable, basis_in, stamp_in
-from tacit.session import Session
 
 # An answer has at most so many questions: each gets its share of epsilon, in thousandths.
 QUESTIONS_MOST = 64

@@ -10,20 +10,20 @@ from functools import partial
 from itertools import islice
 
 from tacit.answer import Answer, AsideRelease, BranchRelease, kept_text, make_compound_answer
-from tacit.door.foresight import rows_most, rows_of_people
-from tacit.door.plan_report import PlanReport
-from tacit.door.question import Drafts, Question, answer_info, info_of_record, recorded, refuse_unlearned
+from tacit.asking.foresight import rows_most, rows_of_people
+from tacit.asking.learned import LearnChoice
+from tacit.asking.paying import Judge
+from tacit.asking.plan_report import PlanReport
+from tacit.asking.question import Drafts, Question, answer_info, info_of_record, recorded, refuse_unlearned
+from tacit.asking.session import Session
+from tacit.asking.together import ForeseenTogether, Together, named_as
 from tacit.errors import QueryRefused, printable
 from tacit.forecast import Solved, learning_in_words, plan_in_words, useless_line
 from tacit.hold import longest
-from tacit.learned import LearnChoice
-from tacit.paying import Judge
 from tacit.plan import Fact, Plan, PlannedTogether, Spend
 from tacit.privacy import Loss, Number, show
 from tacit.query import Branch, Compound, Query, adds_up, aside_queries, level_queries
 from tacit.release import NoisyTable
-from tacit.session import Session
-from tacit.together import ForeseenTogether, Together, named_as
 
 _Parts = list[tuple[Session, Query]]
 

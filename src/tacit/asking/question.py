@@ -11,8 +11,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Never, NoReturn
 
 from tacit.answer import Answer, AnswerInfo, advised, half_width, kept_text, loss_record, make_answer
-from tacit.door.foresight import Foresight, planned_as, rows_most
-from tacit.door.plan_report import PlanReport
+from tacit.asking.foresight import Foresight, planned_as, rows_most
+from tacit.asking.learned import Learn, LearnChoice, read_learn
+from tacit.asking.paying import Answered, Judge
+from tacit.asking.plan_report import PlanReport
+from tacit.asking.session import Session
+from tacit.asking.together import AnsweredTogether
 from tacit.errors import (
     InvalidParameter,
     LargeEpsilonWarning,
@@ -30,9 +34,7 @@ from tacit.forecast import (
     solve_epsilon,
 )
 from tacit.hold import Hold, holding, longest, read_hold
-from tacit.learned import Learn, LearnChoice, read_learn
 from tacit.ledger import Left
-from tacit.paying import Answered, Judge
 from tacit.plan import (
     Fact,
     Plan,
@@ -45,8 +47,6 @@ from tacit.plan import (
 from tacit.privacy import ApproximateLoss, Loss, Number, PureLoss, confidence_meaning, float_below, large_words, show
 from tacit.query import Column, Moves, Query, columns_of, moves_of, question_text, relation_lines, shown_outputs
 from tacit.release import NoisyTable
-from tacit.session import Session
-from tacit.together import AnsweredTogether
 
 # Names that other libraries have, and the words for them here.
 WORDS = {

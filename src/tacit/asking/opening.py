@@ -11,9 +11,10 @@ from inspect import signature
 from os import PathLike
 from typing import Any, Literal, cast
 
-from tacit.door.asking import Table
-from tacit.door.describing import Description, asked_of_public_facts, described_as_asked
-from tacit.door.question import Question, warn_if_large
+from tacit.asking.describing import Description, asked_of_public_facts, described_as_asked
+from tacit.asking.protected_table import Table
+from tacit.asking.question import Question, warn_if_large
+from tacit.asking.session import Session
 from tacit.engine import open_engine, read_public
 from tacit.errors import InvalidParameter, LedgerError, QueryRefused, did_you_mean
 from tacit.hold import Hold, read_hold
@@ -21,7 +22,6 @@ from tacit.ledger import MEMORY, Ledger, RegisteredTable, TryOut, has_default_le
 from tacit.noise import fresh_bytes
 from tacit.privacy import Loss, whole
 from tacit.query import Frame, key_value, kind_of_column, tables_named
-from tacit.session import Session
 from tacit.tables import (
     FILE_NAME,
     ROW,

@@ -1,0 +1,69 @@
+"""A request from its words to its answer: a protected table, what is asked of it, and the one way to pay for it.
+
+`tacit.table()` opens a table; `session.py` has the story of every answer.
+"""
+
+from tacit.asking.describing import (
+    Description,
+    asked_of_public_facts,
+    described,
+    described_as_asked,
+    summary_asked,
+)
+from tacit.asking.learned import (
+    ALL,
+    KnownFacts,
+    Learn,
+    all_missing,
+    can_plan,
+    events_of,
+    explain_what_was_learned,
+    fact_text,
+    read_learn,
+    source_of,
+)
+from tacit.asking.opening import Catalog, catalog, declared, public, refuse_unapplied_people, table
+from tacit.asking.paying import Paid, Said, release_estimate, sent_as, spend
+from tacit.asking.plan_report import PlanReport
+from tacit.asking.protected_table import Table, travelled_question
+from tacit.asking.question import Question, left_record, warn_if_large, what_is_left
+from tacit.asking.session import Session
+from tacit.asking.verbs import Verbs
+
+__all__ = [
+    "ALL",
+    "Catalog",
+    "Description",
+    "KnownFacts",
+    "Learn",
+    "Paid",
+    "PlanReport",
+    "Question",
+    "Said",
+    "Session",
+    "Table",
+    "Verbs",
+    "all_missing",
+    "asked_of_public_facts",
+    "can_plan",
+    "catalog",
+    "declared",
+    "described",
+    "described_as_asked",
+    "events_of",
+    "explain_what_was_learned",
+    "fact_text",
+    "left_record",
+    "public",
+    "read_learn",
+    "refuse_unapplied_people",
+    "release_estimate",
+    "sent_as",
+    "source_of",
+    "spend",
+    "summary_asked",
+    "table",
+    "travelled_question",
+    "warn_if_large",
+    "what_is_left",
+]
