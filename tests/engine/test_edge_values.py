@@ -88,6 +88,8 @@ def wanted(aggregate, values, scale):
 def rows_with(name):
     values, kind, _ = COLUMNS[name]
     units = units_of(values)
+    if name == "d":  # a sum of more digits than decimals of Python have by themselves
+        units.append(LONG[-2:-1] * 20_001)
     cells = [(unit, value) for unit, held in enumerate(units) for value in held]
     table = pa.table({"id": [unit for unit, _ in cells], name: pa.array([value for _, value in cells], kind)})
     return table, units
@@ -137,3 +139,11 @@ def test_large_floats_of_a_unit_are_counted_on_every_engine(engine):
         asked = table.sql(f"SELECT COUNT(*) AS n FROM (SELECT id, SUM(f) AS s FROM t GROUP BY id) WHERE {condition}")
         sums = [sum_of(known, 0) for unit in units if (known := known_of(unit))]
         assert exact_table(asked).sums["units"] == [sum(each > least for each in sums)]
+
+
+@pytest.mark.parametrize(("written", "rows"), [("=", 1), ("<", 1), (">=", 2), ("<>", 2)])
+def test_a_decimal_in_a_question_is_compared_in_all_its_digits(written, rows, engine):
+    middle = "12345678901234567890123456789012.345678"
+    near = pa.array([Decimal(middle[:-1] + last) for last in "789"], pa.decimal128(38, 6))
+    table = engine(pa.table({"id": [1, 2, 3], "d": near}), name="t", unit="id")
+    assert exact_table(table.sql(f"SELECT COUNT(*) AS n FROM t WHERE d {written} {middle}")).sums["units"] == [rows]

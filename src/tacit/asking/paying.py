@@ -15,6 +15,8 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import Any, Generic, TypeVar
 
+import numpy as np
+
 from tacit.engine import FAILED
 from tacit.errors import NO_RANDOMNESS, DeadRequest, EngineError, NoRandomness, SelfTestFailed, TacitError
 from tacit.hold import past_the_charge, wait_to_write
@@ -229,7 +231,8 @@ def _run_after_charge(run: Callable[[], Value]) -> Value:
     """Return the value of `run`; any failure in it raises one of two fixed messages, never its own."""
     failure: TacitError = EngineError(FAILED)
     try:
-        return run()
+        with np.errstate(all="ignore"):  # by np.seterr, a user's process may raise on a number that a row has
+            return run()
     except NoRandomness:
         failure = NoRandomness(NO_RANDOMNESS)
     except EngineError:

@@ -224,7 +224,7 @@ def _row_value(each: Added, table: ir.Table, kinds: Mapping[str, Kind]) -> ir.Va
     if aggregate.kind in ("sum", "mean") and kind.type == "float":
         return _whole_steps(value)
     if aggregate.kind in ("sum", "mean") and kind.type == "decimal" and kind.digits > DECIMAL_DIGITS:
-        most = ibis.literal(str(Decimal(10**DECIMAL_DIGITS - 1).scaleb(-kind.scale))).cast(type_name(kind))
+        most = ibis.literal(str(Decimal(f"{10**DECIMAL_DIGITS - 1}e-{kind.scale}"))).cast(type_name(kind))
         return _held(value, most, -most)
     return value
 

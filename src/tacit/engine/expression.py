@@ -105,7 +105,7 @@ def constant_sql(value: Value) -> str:
 
 def _written(content: object, kind: Kind) -> str:
     if isinstance(content, Fraction):
-        return str(Decimal(int(content * 10**kind.scale)).scaleb(-kind.scale))
+        return str(Decimal(f"{int(content * 10**kind.scale)}e-{kind.scale}"))  # scaleb would round to 28 digits
     if isinstance(content, datetime):
         return content.isoformat(sep=" ")
     return repr(content) if isinstance(content, float) else str(content)

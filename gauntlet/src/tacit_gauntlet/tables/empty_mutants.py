@@ -115,3 +115,26 @@ def empty_warning() -> Iterator[None]:
 
     with planted("Engine.aggregate", saying):
         yield
+
+
+@mutant(
+    "arithmetic as the process has it",
+    killed_by="S66",
+    published="np.seterr(all='raise'): a number that underflows ends a question, whose charge stands",
+)
+@contextmanager
+def arithmetic_of_the_process() -> Iterator[None]:
+    """What runs after the charge raises on what the user's process raises on."""
+    run_after_charge = original("run after the charge")
+
+    def as_it_is(run: Any) -> Any:
+        settings = np.geterr()
+
+        def raising() -> Any:
+            with np.errstate(**settings):
+                return run()
+
+        return run_after_charge(raising)
+
+    with planted("run after the charge", as_it_is):
+        yield

@@ -6,6 +6,8 @@ what a WHERE leaves of it, has any row at all would so be known exactly, at any 
 neighbouring tables at a tiny epsilon, and all that is seen of it but digits is compared.
 """
 
+import numpy as np
+
 from tacit_gauntlet.frame.case import Evidence, Size, case
 from tacit_gauntlet.stage.empty_tables import (
     MODELS,
@@ -38,6 +40,7 @@ SETTINGS = (
     "arrow_output_version = '1.4'",
 )
 QUICK_OF_SETTINGS = ("two classes", "a score of classes")
+RAISING = (("spread", Few("int", 0)), ("median", Few("int", 0)), ("a line", Few("int", 0)))
 PATIENT = ("per unit, found",)
 PARTED = (
     f"SELECT g, COUNT(*) AS n, SUM(x) AS s FROM t WHERE x = {WANTED} GROUP BY g",
@@ -53,6 +56,16 @@ def few_units(size: Size) -> Evidence:
     with rows_too_many():
         for name in PATIENT if size == "quick" else {**QUESTIONS, **RELATIONS}:
             broken += told_apart(name, Few("int", 0, filtered=True))
+    return Evidence(passed=not broken, details={"asked": len(some), "told apart": broken[:5]})
+
+
+@case("S66", title="a process whose arithmetic raises answers about 0, 1 or 2 units alike", feature="session")
+def arithmetic_that_raises(size: Size) -> Evidence:
+    """With np.seterr(all="raise") a quantile of some rows underflows on the way, and of others, or none, does not."""
+    verbs = {**QUESTIONS, **VERBS, **MODELS}
+    some = list(RAISING if size == "quick" else in_turn(["int"], verbs))
+    with np.errstate(all="raise"):
+        broken = [what for name, few in some for what in told_apart(name, few)]
     return Evidence(passed=not broken, details={"asked": len(some), "told apart": broken[:5]})
 
 

@@ -262,4 +262,4 @@ def _added_up(each: Added, parts: list[int]) -> Any:
         return total / 10**each.kind.scale / float(known)
     if each.result.type == "int":
         return total if INT_LEAST <= total <= INT_MOST else None
-    return None if abs(total) >= 10**each.result.digits else Decimal(total).scaleb(-each.result.scale)
+    return None if abs(total) >= 10**each.result.digits else Decimal(f"{total}e-{each.result.scale}")  # in full
