@@ -12,7 +12,7 @@ PIP := $(BIN)/python -m pip -qq --disable-pip-version-check
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check slow cluster bench bench-peers gauntlet side-by-side reference format clean
+.PHONY: help demo test near far check slow cluster bench bench-peers gauntlet side-by-side reference format clean
 
 help:  ## list every target
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -20,8 +20,14 @@ help:  ## list every target
 demo: $(RUNTIME)  ## install what is needed and show what Tacit does
 	@$(BIN)/tacit demo
 
-test: $(TOOLS)  ## install the test tools and run the tests (about 20 minutes on 2 cores)
+test: $(TOOLS)  ## install the test tools and run the tests (about 8 minutes on 2 cores)
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup
+
+near: $(TOOLS)  ## the tests of the rooms that differ from the main branch, and the planted bugs of those rooms
+	$(BIN)/python -m tests.near -q -n $(WORKERS) --dist loadgroup
+
+far: $(TOOLS)  ## what make test has only a smoke test of: Spark, a browser, a notebook, the guide's other pages
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup -m "far and not slow"
 
 check: $(TOOLS)  ## format, lint, types and the tidy rules
 	$(BIN)/ruff format --check $(CODE)
@@ -30,7 +36,7 @@ check: $(TOOLS)  ## format, lint, types and the tidy rules
 	$(BIN)/python -m pytest -q tests/test_tidy.py tests/test_house.py
 	$(BIN)/python -m tests.house
 
-slow: $(TOOLS)  ## full sizes: every seed, kill and gauntlet case
+slow: $(TOOLS)  ## everything: full sizes, every seed, kill, gauntlet case and planted bug
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup -m "slow or not slow" --hypothesis-profile=searching
 
 cluster: $(TOOLS)  ## several machines on one: a Spark master, workers and drivers on loopback, killed at chosen moments (part of slow)

@@ -9,23 +9,31 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.changes import changed_files, today
+from tests.core_seconds import CoreSeconds
+
 # Machines differ in speed; a property that is true stays true on a slow one. The examples follow from the test alone,
-# so that two runs of the same code agree; `make slow` looks at others every time.
+# so that two runs of the same code agree; `make slow` looks at others every time, and at four times as many.
 settings.register_profile("searching", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("tacit", settings.get_profile("searching"), derandomize=True, database=None)
+settings.register_profile("tacit", settings.get_profile("searching"), derandomize=True, database=None, max_examples=25)
 settings.load_profile("tacit")
+
+_root = tempfile.mkdtemp(prefix="tacit-tests-")
+_numbers = count(1)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Give this process a home and a path before anything runs."""
-    home = tempfile.mkdtemp(prefix="tacit-tests-")
-    config.add_cleanup(lambda: shutil.rmtree(home, ignore_errors=True))
-    os.environ.update(TACIT_HOME=home, TACIT_KERNEL="off")
+    config.add_cleanup(lambda: shutil.rmtree(_root, ignore_errors=True))
+    config.pluginmanager.register(CoreSeconds())
+    os.environ.update(TACIT_HOME=_root, TACIT_KERNEL="off")
+    changed_files(), today()  # before there are workers, which must agree
     os.environ["GRPC_ENABLE_FORK_SUPPORT"] = (
         "0"  # its handlers end forks of a process that has talked to a Spark Connect
     )
@@ -47,9 +55,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.fixture(autouse=True)
-def tacit_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A fresh TACIT_HOME for this test."""
-    home = tmp_path / "tacit-home"
+def tacit_home(monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A TACIT_HOME of this test's own, which the first that needs it makes: most tests need none."""
+    home = Path(_root) / f"home-{next(_numbers)}"
     monkeypatch.setenv("TACIT_HOME", str(home))
     monkeypatch.setenv("TACIT_KERNEL", "off")
     return home

@@ -13,6 +13,8 @@ from tests.tidy_rules import Tree
 
 PROJECT = Path(__file__).resolve().parent.parent
 
+pytestmark = pytest.mark.xdist_group("tidy")  # every rule reads the same parsed files
+
 Rule = Callable[[Tree], list[str]]
 
 PACKAGE_RULES: list[Rule] = [

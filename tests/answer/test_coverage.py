@@ -1,7 +1,7 @@
 """Error bars hold the truth at the rate they state, from small groups to large, for both noises and both neighbours.
 
-Each test draws the real noise for many groups with the same exact sums. It fails falsely once in a million runs
-(Clopper–Pearson), and would see a rate of 94 % instead of 95 % in nearly all.
+Each test draws the real noise for many groups with the same exact sums. It fails falsely once in 10^9 runs
+(Clopper–Pearson), and would see a rate of 93.5 % instead of 95 % in nearly all.
 """
 
 from fractions import Fraction

@@ -1,7 +1,7 @@
 """Reconstruction: exact counts, k-anonymous tables and fixed small noise give a secret column back; a budget does not.
 
 The secrets are fresh fair coins in each run. Under a pure epsilon for each of them, the number of right guesses of any
-attack is at most a Binomial(people, e^epsilon/(1 + e^epsilon)), so the tests raise a false alarm with chance 10⁻⁶.
+attack is at most a Binomial(people, e^epsilon/(1 + e^epsilon)), so the tests raise a false alarm with chance 10⁻⁹.
 """
 
 import json
@@ -27,7 +27,7 @@ from tacit.errors import InvalidParameter
 from tacit.noise.laplace import DiscreteLaplace
 from tacit_gauntlet.stage.statistic import binomial_at_least, binomial_at_most
 
-FALSE_ALARM = 1e-6
+FALSE_ALARM = 1e-9
 ONE = Fraction(1)
 SOLVERS = pytest.mark.parametrize("solve", [least_squares, linear_program])
 

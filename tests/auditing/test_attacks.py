@@ -1,6 +1,6 @@
 """Averaging, differencing, membership, name and shame: what works on exact answers and unbudgeted noise fails on ours.
 
-Right guesses about fair coins are at most Binomial(trials, e^epsilon/(1 + e^epsilon)): false alarms 10⁻⁶.
+Right guesses about fair coins are at most Binomial(trials, e^epsilon/(1 + e^epsilon)): false alarms 10⁻⁹.
 """
 
 import json
@@ -23,12 +23,12 @@ from tacit.errors import BudgetExceeded, InvalidParameter
 from tacit.noise.laplace import DiscreteLaplace
 from tacit_gauntlet.stage.statistic import binomial_at_least, binomial_at_most
 
-FALSE_ALARM = 1e-6
+FALSE_ALARM = 1e-9
 NO_NOISE = (DiscreteLaplace, "sample", lambda self, n: np.zeros(n, dtype=np.int64))
 
 
 def is_within(right, trials, epsilon):
-    """Whether so many right guesses are possible under epsilon, but for a chance of 10⁻⁶."""
+    """Whether so many right guesses are possible under epsilon, but for a chance of 10⁻⁹."""
     return binomial_at_least(right, trials, explain(epsilon).one.accuracy) > FALSE_ALARM
 
 

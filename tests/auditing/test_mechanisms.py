@@ -6,6 +6,8 @@ from tacit.auditing.mechanisms import SUBJECTS, audit_mechanism
 from tacit.errors import InvalidParameter
 from tacit.local.choosing import FREQUENCIES, MEANS
 
+# A false alarm of a test has a chance of at most 1e-9.
+SURE = "0.999999999"
 # a shortage that the usual number of draws must see; half of the noise where nothing is said
 SHORTAGE = {"quantile": "0.8", "private-keys": "0.5", "local-mean-hybrid": "0.8"}
 # mechanism -> draws after which 0.3 is demonstrated, and half the noise seen, but for a chance far below 1e-6
@@ -20,7 +22,7 @@ QUICK = {
 
 @pytest.mark.parametrize("name", QUICK)
 def test_a_mechanism_keeps_its_claim_and_half_the_noise_does_not(name: str):
-    right = audit_mechanism(name, epsilon=1, draws=QUICK[name])
+    right = audit_mechanism(name, epsilon=1, draws=QUICK[name], confidence=SURE)
     assert not right.violated, str(right)
     assert right.demonstrated > 0.3, "this pair of inputs does not try the mechanism"
     assert audit_mechanism(name, epsilon=1, draws=QUICK[name], shortage="0.5").violated
@@ -28,13 +30,13 @@ def test_a_mechanism_keeps_its_claim_and_half_the_noise_does_not(name: str):
 
 @pytest.mark.parametrize("name", [name for name in SUBJECTS if name not in QUICK])
 def test_every_other_mechanism_can_be_drawn_from(name: str):
-    assert not audit_mechanism(name, epsilon=1, draws=300).violated
+    assert not audit_mechanism(name, epsilon=1, draws=300, confidence=SURE).violated
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SUBJECTS)
 def test_every_mechanism_keeps_its_claim_at_full_size_and_a_planted_shortage_is_seen(name: str):
-    right = audit_mechanism(name, epsilon=1)
+    right = audit_mechanism(name, epsilon=1, confidence=SURE)
     assert not right.violated, str(right)
     short = audit_mechanism(name, epsilon=1, shortage=SHORTAGE.get(name, "0.5"))
     assert short.violated, str(short)

@@ -20,6 +20,7 @@ from tacit.plan.plan import Part, Sensitivity
 from tacit_gauntlet.frame.mutant import all_mutants
 from tacit_gauntlet.stage.statistic import FALSE_ALARM as ALPHA
 
+SURE = 1 - ALPHA
 DECLARED = {"x": {"between": (-3, 7)}, "y": {"between": (-5, 10)}, "g": {"type": "text"}}
 
 
@@ -254,7 +255,7 @@ def test_published_bugs_of_bounding_are_seen(bug: str):
 def test_a_question_is_audited_for_free(name: str):
     table = table_of()
     question = everything(table)[name]
-    found = audit_question(question, epsilon=1, draws=600)
+    found = audit_question(question, epsilon=1, draws=600, confidence=SURE)
     assert not found.violated, str(found)
     assert "nothing was charged" in str(found)
     assert table.session.ledger.spent(table.session.registered) == table_of().session.ledger.spent(
@@ -263,7 +264,7 @@ def test_a_question_is_audited_for_free(name: str):
 
 
 def test_gaussian_noise_of_a_question_is_judged_as_such():
-    found = audit_question(table_of().count(), epsilon=1, noise="gaussian", draws=2_000)
+    found = audit_question(table_of().count(), epsilon=1, noise="gaussian", draws=2_000, confidence=SURE)
     assert not found.violated
     assert "taken to be Gaussian" in str(found)
 

@@ -136,7 +136,7 @@ def rows_of(asked: Table) -> list[int]:
 
 
 def test_a_ranking_follows_the_law_of_its_mechanism() -> None:
-    """Two keys a lead apart: the worse one wins with the mechanism's own chance; false alarm below 1e-6."""
+    """Two keys a lead apart: the worse one wins with the mechanism's own chance; false alarm below 1e-9."""
     rows: list[Row] = [(i, "Aa" if i < 3 else "Bb", 1.0, 1) for i in range(5)]
     question = table(rows).mode("city", keys=["Aa", "Bb"])
     plan, engine = question.plan(epsilon=1).plan, question.session.engine
@@ -146,7 +146,7 @@ def test_a_ranking_follows_the_law_of_its_mechanism() -> None:
     runs = 2_000
     wins = sum(release(plan, exact).keys[0][0] == "Bb" for _ in range(runs))
     chance = 2.718281828459045**-1 / 2  # permute-and-flip, one unit behind at epsilon 1
-    assert abs(wins - runs * chance) < 4.9 * (runs * chance * (1 - chance)) ** 0.5
+    assert abs(wins - runs * chance) < 6.5 * (runs * chance * (1 - chance)) ** 0.5
     assert TopK(k=1, epsilon=1, monotone=True).terms.rate == 1
 
 

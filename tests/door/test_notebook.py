@@ -7,6 +7,8 @@ import pytest
 
 from tests.doc_blocks import blocks
 
+# one kernel runs the cells of all of them
+pytestmark = [pytest.mark.xdist_group("notebook"), pytest.mark.far]
 README = Path(__file__).resolve().parents[2] / "README.md"
 PYTHON = [block.text for block in blocks(README.read_text()) if block.kind == "python"]
 FIRST_BLOCK = PYTHON[0]
@@ -59,6 +61,7 @@ def streamed(outputs):
     return "".join(output.text for output in outputs if output.output_type == "stream" and output.name == "stdout")
 
 
+@pytest.mark.smoke
 def test_the_readme_begins_in_a_notebook_without_widgets(shown):
     text = streamed(shown["first block"])
     assert [output.output_type for output in shown["first block"]] == ["stream"]

@@ -61,7 +61,10 @@ TABLES = {
     "huge floats": {**people(1000), "x": [1e300 * (at % 3 - 1) for at in range(3000)]},
     "people without a name": {**people(1000), "id": [None if at % 2 else at // 3 for at in range(3000)]},
 }
-NUMERIC = [name for name in TABLES if name != "booleans"]
+# tables of which one like it is asked anyway
+ALIKE = ("thirty people", "all equal", "zeros", "all negative", "tiny floats", "years", "everyone in every group")
+EACH = [pytest.param(name, marks=pytest.mark.slow if name in ALIKE else ()) for name in TABLES]
+NUMERIC = [each for each in EACH if each.values != ("booleans",)]
 
 
 def is_whole_answer(answer):
@@ -84,7 +87,7 @@ def is_whole_answer_or_no_group(question, *, is_empty):
         return "no group by 'g' has about" in str(refused)
 
 
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", EACH)
 def test_counts_sums_and_means_are_answered(name):
     table = opened(TABLES[name])
     asked = {"n": tacit.count(), "k": tacit.count("x"), "u": tacit.count_units()}

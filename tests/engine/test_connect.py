@@ -20,7 +20,7 @@ from tests.engine.test_elsewhere import asked, local, plain, visits
 from tests.engine.test_parts import SHAPES, people, question
 from tests.spark_session import logged, spark_session, stored
 
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.far]
 
 
 def on_server(rows, name):

@@ -6,24 +6,23 @@ from functools import cache
 import pytest
 
 from tests.engine.exact import SALT, on_path
-from tests.engine.plan_shapes import BESIDE, TRAITS, covering, question, run, traits
+from tests.engine.plan_shapes import BESIDE, TRAITS, Shape, covering, question, run, traits
 from tests.engine.scaled_plans import scaled_plan
 from tests.engine.test_elsewhere import local, plain
 
 pytestmark = pytest.mark.filterwarnings("ignore::tacit.LargeEpsilonWarning")
 TOTALS = {"totals signed", "totals absolute", "part kept", "part cut"}
 SCRIPTS = [*covering(2), *BESIDE]
-# Each question of Spark is two jobs: there every value of a dimension is met once, and pairs of them in make slow.
-# Scripts that learn a dozen facts first are left to make slow, too.
+# Every value of a dimension is met once, and pairs of them in make slow; so are scripts that learn a dozen facts first.
 SHORT = tuple(each for each in covering(2) if (each.asked, each.bounds) != ("spreads", "learned"))
-QUICK = [*covering(1, SHORT), *BESIDE]
+# whether rows have others, and the part of a total that is kept, have a vector only in pairs: one that has both
+PAIR = Shape("sums", "no keys", "dropped", "pure", "rows with others")
+QUICK = [*covering(1, SHORT), PAIR, *BESIDE]
 SPARK = pytest.mark.xdist_group("spark")
 ON_ENGINES = [
-    *(pytest.param(script, "postgresql") for script in SCRIPTS),
-    *(
-        pytest.param(script, "spark", marks=[SPARK] if script in QUICK else [SPARK, pytest.mark.slow])
-        for script in SCRIPTS
-    ),
+    pytest.param(script, engine, marks=[*others, *(() if script in QUICK else [pytest.mark.slow])])
+    for engine, others in (("postgresql", []), ("spark", [SPARK, pytest.mark.far]))
+    for script in SCRIPTS
 ]
 
 
@@ -47,7 +46,7 @@ def assert_equal(script, path, elsewhere):
 @pytest.mark.parametrize(("script", "elsewhere"), ON_ENGINES, ids=str, indirect=["elsewhere"])
 @pytest.mark.usefixtures("kernel")
 def test_the_same_script_gives_equal_exact_tables(script, elsewhere):
-    """Two values of any two dimensions are in some script here: what is asked, keys, bounds, noise and rows."""
+    """What is asked, keys, bounds, noise and rows: each value in some script; in make slow every pair."""
     assert_equal(script, "kernel", elsewhere)
 
 
@@ -63,7 +62,7 @@ def test_every_three_values_of_dimensions_give_equal_exact_tables(path, elsewher
 def test_scripts_have_every_shape_that_a_plan_may_have():
     """What a plan may hold is read off its types: a record, a part, a vector or a relation that is new is missing."""
     seen = set()
-    for script in SCRIPTS:
+    for script in QUICK:
         ran = here(script, "kernel")
         seen |= {trait for plan, _ in ran.asked for trait in traits(plan, ran.relation)}
     assert seen - TRAITS == set()

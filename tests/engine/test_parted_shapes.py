@@ -13,6 +13,17 @@ from tests.engine.exact import SALT
 from tests.engine.test_elsewhere import COLUMNS, LEARNED, SHAPES, asked, local, visits
 
 PARTS = {"sql": 3, "kernel": 5}
+# what differs in how rows are cut and put together again; the others run in make slow
+QUICK = (
+    "sums and means",
+    "quantiles",
+    "different values",
+    "text units",
+    "each row its own",
+    "rows by person",
+    "a join",
+)
+LEARNED_QUICK = ("lengths of two", "ranges")
 
 
 def elsewhere(rows):
@@ -33,7 +44,9 @@ def compared(here, there, plan):
     return times
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(
+    "shape", [pytest.param(each, marks=() if each in QUICK else pytest.mark.slow) for each in SHAPES]
+)
 @pytest.mark.usefixtures("kernel")
 def test_parts_of_any_shape_add_up_to_the_whole(shape):
     here, there = asked(shape, local), asked(shape, elsewhere)
@@ -42,8 +55,11 @@ def test_parts_of_any_shape_add_up_to_the_whole(shape):
     assert compared(here, there, plan)
 
 
-@pytest.mark.parametrize("shape", LEARNED)
-@pytest.mark.parametrize("noise", ["laplace", "gaussian"])  # people are scaled into a cap of L1, and of L2
+# people are scaled into a cap of L1, and of L2
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+@pytest.mark.parametrize(
+    "shape", [pytest.param(each, marks=() if each in LEARNED_QUICK else pytest.mark.slow) for each in LEARNED]
+)
 @pytest.mark.usefixtures("kernel")
 def test_facts_are_learned_and_people_scaled_in_parts_as_in_the_whole(shape, noise):
     def question(hold):

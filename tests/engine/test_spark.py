@@ -20,7 +20,7 @@ from tests.learning.sided_people import people_table, rows_of
 from tests.spark_session import logged, spark_session, stored
 
 PROJECT = Path(__file__).parents[2]
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.far]
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +40,7 @@ def test_spark_gives_the_integers_of_the_embedded_engine(spark, shape):
     assert as_read(found) == as_read(here.session.engine.aggregate(plan, SALT))
 
 
+@pytest.mark.smoke
 def test_a_table_of_spark_is_declared_asked_and_charged_like_any_other(spark):
     table = tacit.table(
         stored(people(), "visits"),

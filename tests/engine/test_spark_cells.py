@@ -15,7 +15,7 @@ from tacit_gauntlet.stage.parts import as_read
 from tests.engine.exact import SALT
 from tests.spark_session import spark_session
 
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.far]
 
 WIDEST = Decimal("9" * 28 + "." + "9" * 10)
 TEXTS = [b"a", b"A", b"", b" ", b"a ", "é".encode(), b"\xff\xfe", b"\x00", "😀".encode(), None, b"x" * 70, b"a\t"]

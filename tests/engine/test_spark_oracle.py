@@ -7,7 +7,7 @@ import pytest
 from tacit_gauntlet.stage.oracle import Elsewhere, Found, search
 from tests.spark_session import spark_session, stored
 
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.far]
 
 KINDS = ("int", "text", "float", "date", "bool")
 

@@ -6,16 +6,14 @@ import tacit_gauntlet as gauntlet
 from tacit_gauntlet.frame.case import all_cases, run
 from tacit_gauntlet.frame.mutant import all_mutants, run_mutant
 from tacit_gauntlet.frame.waiting import waiting
+from tests.changes import changed_files, today
+from tests.gauntlet.turns import planted_on
 
 gauntlet.load()
 
 CASES = [case.id for case in all_cases()]
-# One planted bug for each case shows at once that the case can fail; `make slow` plants all of them.
-FIRST = {mutant.killed_by: mutant.name for mutant in reversed(list(all_mutants()))}
-MUTANTS = [
-    pytest.param(mutant.name, marks=() if FIRST[mutant.killed_by] == mutant.name else pytest.mark.slow)
-    for mutant in all_mutants()
-]
+NOW = planted_on(today(), all_mutants(), changed_files())
+MUTANTS = [pytest.param(mutant.name, marks=() if mutant.name in NOW else pytest.mark.slow) for mutant in all_mutants()]
 
 
 @pytest.mark.parametrize("id", CASES)
@@ -37,10 +35,10 @@ def test_mutant_is_killed(name: str):
     assert verdict.killed, str(verdict)
 
 
-@pytest.mark.parametrize("id", CASES)
-def test_case_can_fail_since_some_mutant_names_it(id: str):
-    parts_share_a_mutant = id[:3]  # L03b has L03's
-    assert any(mutant.killed_by == parts_share_a_mutant for mutant in all_mutants()), f"{id} has no mutant; plant one"
+def test_every_case_can_fail_since_some_mutant_names_it():
+    killers = {mutant.killed_by for mutant in all_mutants()}
+    without = [id for id in CASES if id[:3] not in killers]  # parts share a mutant: L03b has L03's
+    assert not without, f"plant a bug for each of {', '.join(without)}"
 
 
 def test_a_case_runs_or_waits_for_something_that_is_named():

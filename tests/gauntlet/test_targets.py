@@ -12,10 +12,14 @@ from tacit_gauntlet.targets import TARGETS, original, places_of, planted, replac
 PACKAGE = Path(tacit_gauntlet.__file__).parent
 
 
-@pytest.mark.parametrize("seam", TARGETS)
-def test_every_place_of_a_seam_is_there(seam):
-    for owner, name in places_of(seam):
-        assert name in vars(owner)
+def test_every_place_of_a_seam_is_there():
+    gone = []
+    for seam in TARGETS:
+        try:
+            gone += [f"{seam}: {name}" for owner, name in places_of(seam) if name not in vars(owner)]
+        except Exception as error:  # of a module that fails to load, too
+            gone.append(f"{seam}: {error}")
+    assert not gone, "\n".join(gone)
 
 
 def test_every_seam_is_used():

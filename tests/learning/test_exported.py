@@ -78,6 +78,8 @@ def test_values_that_look_like_sql_are_texts_in_postgresql(odd_models, postgres)
             assert np.abs(np.array(found) - predicted(model)).max() < 1e-9
 
 
+@pytest.mark.far
+@pytest.mark.xdist_group("spark")
 def test_values_that_look_like_sql_are_texts_in_spark(odd_models):
     spark = spark_session()
     spark.createDataFrame([(key,) for key in KEYS], [COLUMN]).createOrReplaceTempView("people")

@@ -64,8 +64,8 @@ def test_a_part_of_the_people_speaks_for_all():
         covered += int(((found["a"].low <= true) & (true <= found["a"].high)).sum())
         assert found["b"].counting.people == 6000
         assert 2500 < found["b"].counting.reports < 3500
-    # 180 intervals of 95 %: fewer than 150 has a chance below 1e-6
-    assert covered >= 150
+    # 60 times three intervals of 95 %: even if all three always miss together, 21 times have a chance below 1e-12
+    assert covered >= 120
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30), st.floats(1, 1e6))
@@ -124,8 +124,8 @@ def test_frequent_strings_are_found_and_rare_ones_are_not_made_up():
     collector.add_all(client.reports(np.concatenate([values, ["cdcdc", "edcba"] * 20])))
     found = collector.estimate()
     assert found.strings[:4] == tuple(words)
-    # a string that nobody has is shown once in a hundred times: three at once have a chance below 1e-6
-    assert len(set(found.strings) - {*words, "cdcdc", "edcba"}) <= 2
+    # a string that nobody has is shown once in a hundred times: five at once have a chance below 1e-11
+    assert len(set(found.strings) - {*words, "cdcdc", "edcba"}) <= 4
     surely = collector.estimate(confidence=1 - FALSE_ALARM)
     assert surely.found.low[0] <= 12_000 <= surely.found.high[0]
     assert client.loss.epsilon == 4
@@ -138,7 +138,7 @@ def test_strings_that_nobody_shares_are_not_shown():
     strings = ["".join("abcdefgh"[number >> 3 * place & 7] for place in range(6)) for number in numbers.tolist()]
     collector.add_all(client.reports(strings))
     # a string that nobody has is shown once in a hundred times, and one that a single person has hardly more often
-    assert len(collector.estimate().strings) <= 2
+    assert len(collector.estimate().strings) <= 4
 
 
 def test_levels_have_the_people_they_should_and_the_first_has_as_many_symbols_as_can_be_tried():

@@ -166,7 +166,7 @@ def test_a_count_of_a_few_rows_a_unit_has_no_longer_an_interval_than_laplace_noi
 
 @pytest.mark.parametrize("epsilon", [2, 5])
 def test_its_intervals_cover(epsilon):
-    """Fails falsely once in a million runs."""
+    """Fails falsely once in 10^9 runs."""
     plan = plan_of(people().sum("x"), epsilon=epsilon)
     (vector,) = plan.scaling.vectors
     sums = {"units": 50, "scaled_0": 123_456}

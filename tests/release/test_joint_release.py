@@ -39,7 +39,8 @@ def test_without_noise_the_parts_give_every_aggregate_back_exactly():
 def test_the_variances_are_those_of_the_proof(noise):
     """COUNT(*) has 3 noises, COUNT(x) 2, each over the height; SUM weighs the ends by low and high.
 
-    A sample variance of 40,000 draws is within 6 % of the true one but for less than a chance in a million.
+    A sample variance of 40,000 draws is within 8 % of the true one but with probability below 10^-9: 7 standard
+    deviations of Laplace noise.
     """
     plan = joint(noise)
     (released,) = plan.releases
@@ -53,7 +54,7 @@ def test_the_variances_are_those_of_the_proof(noise):
     one = law.variance / column.height**2
     for found, noises in ((n, 3), (c, 2), (s, column.low**2 + column.high**2)):
         rounding = 1 / 12  # to the nearest whole number
-        assert np.var(np.array(found.values, dtype=float)) == pytest.approx(noises * one + rounding, rel=0.06)
+        assert np.var(np.array(found.values, dtype=float)) == pytest.approx(noises * one + rounding, rel=0.08)
 
 
 def test_one_joint_release_has_a_quarter_of_the_variance_of_an_even_split():

@@ -15,6 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+# one browser and one server for all of them
+pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.far]
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 SCREENSHOTS = os.environ.get("TACIT_SCREENSHOTS")  # a folder; then every page is drawn at three widths, in both themes
 RUNS = "<img src=x onerror=alert(1)>"  # a ward whose name would like to be markup
@@ -263,6 +265,7 @@ SHIFTS = """() => new Promise((done) => {
 })"""
 
 
+@pytest.mark.smoke
 def test_a_question_is_asked_by_keys_alone(links, open_page, signed_in_curator):
     page = open_page(viewport={"width": 800, "height": 900})
     signed_in_curator(page)

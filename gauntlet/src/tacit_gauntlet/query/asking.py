@@ -63,9 +63,9 @@ def reconstruction(size: Size) -> Evidence:
     """Random subset counts and least squares: exact counts give every bit, private ones about a coin's share.
 
     With epsilon = 1/10 in all no attack guesses a bit better than 0.525 on average, and beyond that stay but for one
-    chance in a million only sqrt(people·ln(10^6)/2) lucky guesses (Hoeffding).
+    chance in 10^9 only sqrt(people·ln(10^9)/2) lucky guesses (Hoeffding).
     """
-    people, questions = (40, 60) if size == "quick" else (100, 400)
+    people, questions = (60, 90) if size == "quick" else (100, 400)
     coins = FrozenBits().words(people * (questions + 1), width=1).astype(bool).reshape(questions + 1, people)
     secret, inside = coins[0], coins[1:]
     exact = inside.astype(int) @ secret
@@ -84,7 +84,7 @@ def reconstruction(size: Size) -> Evidence:
         name: int((_guess(inside, np.array(answers)) == secret).sum())
         for name, answers in (("exact", exact), ("private", noisy))
     }
-    most = 0.525 * people + math.sqrt(people * math.log(10**6) / 2)
+    most = 0.525 * people + math.sqrt(people * math.log(10**9) / 2)
     details = {"people": people, "questions": questions, "bits found": right, "most by luck": round(most, 1)}
     return Evidence(passed=right["exact"] == people and right["private"] <= most < people, details=details)
 

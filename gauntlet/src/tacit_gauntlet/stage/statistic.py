@@ -15,7 +15,7 @@ from tacit.errors import InvalidParameter
 from tacit.privacy.rounding import Formula, as_rational, ball, certainly_less, working_precision
 
 # The false-alarm rate of one statistical test: 100 tests every day for a year raise 0.04 false alarms.
-FALSE_ALARM = Fraction(1, 10**6)
+FALSE_ALARM = Fraction(1, 10**9)
 
 _PRECISION = 128
 _HALVINGS = 100

@@ -140,9 +140,9 @@ def free_counts(_: Size) -> Evidence:
     free = []
     for text in questions:
         before = table.session.ledger.spent(table.session.registered)
-        # three noises of scale 100 are all 0 in one of eight million runs
+        # six noises of scale 100 are all equal with probability below 10^-12
         with uncut():
-            seen = {table.sql(text).answer(epsilon=Fraction(1, 100 + turn)).rows[0]["n"] for turn in range(3)}
+            seen = {table.sql(text).answer(epsilon=Fraction(1, 100 + turn)).rows[0]["n"] for turn in range(6)}
         if table.session.ledger.spent(table.session.registered) == before or len(seen) == 1:
             free.append(text)
     return Evidence(passed=not free, details={"questions": len(questions), "free": free})
