@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests import tidy_gauntlet as gauntlet_rules
+from tests import tidy_numbers as numbers
 from tests import tidy_rules as rules
 from tests import tidy_secrets as secrets
 from tests import tidy_words as words
@@ -37,6 +38,7 @@ PACKAGE_RULES: list[Rule] = [
     rules.module_docstrings,
     rules.privacy_paragraphs,
     rules.no_assert,
+    numbers.chosen_numbers,
     words.words_of_messages,
     words.no_files_that_users_lack,
 ]
@@ -133,6 +135,11 @@ PLANTED: list[tuple[Rule, Tree]] = [
         words.words_of_messages,
         {"plan/measure.py": "raise QueryRefused('use ' + ('a step' if just else 'what is left'))\n"},
     ),
+    (numbers.chosen_numbers, {"plan/bounds/caps.py": "MISMATCH = 0.1\n"}),
+    (numbers.chosen_numbers, {"answer/missing.py": "PARTS = (1 / 6, 1 / 2)\n"}),
+    (numbers.chosen_numbers, {"forecast/closer.py": "WORTH_NAMING: Fraction = Fraction(4, 5)\n"}),
+    (numbers.chosen_numbers, {"plan/bounds/chosen.py": "SMALLEST = 100\n"}),
+    (numbers.chosen_numbers, {"plan/bounds/chosen.py": "".join(f"N{n} = {n}  # moves all\n" for n in range(41))}),
     (rules.one_home, {"ledger/store.py": "import secrets\n"}),
     (rules.one_home, {"ledger/chain.py": "import os\nkey = os.urandom(32)\n"}),
     (rules.one_home, {"ledger/chain.py": "from os import urandom\n"}),

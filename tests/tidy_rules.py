@@ -107,7 +107,7 @@ FACE_NAMES_MAX = {
     "local": 29,
     "noise": 29,
     "pictures": 27,  # pages draw without a file, in the page's theme and narrow
-    "plan": 93,  # groups that are found; several questions as one; what models read, ask, are judged by and lack
+    "plan": 104,  # groups that are found; several questions as one; what models read, ask and lack; chosen numbers
     "privacy": 74,  # amounts of loss with two digits
     "query": 132,  # questions and rows as JSON; relations, joins, compound questions, asides; SQL for other databases
     "release": 9,  # keys as facts keep them; a choice among sums too; a round of learning is integers without a table

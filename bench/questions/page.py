@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from bench.learned.page import machine, row
 from bench.questions.figures import FOUND, LISTED, figures_of, geometric_mean, read, tasks_of
 from bench.questions.runs import FILE
-from bench.questions.tables import BY_NAME
+from bench.questions.tables import BY_NAME, FRESH
 from bench.run import record
 
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "benchmarks" / "answers.md"
@@ -55,11 +56,23 @@ def page(lines: pd.DataFrame, measured: str) -> str:
             f"Missed: {'; '.join(missed)}." if missed else "No promise is missed.",
             "\n## Counts by key at ε = 1, keys listed and keys found\n",
             *side_by_side(tasks),
+            *fresh(lines),
             "\n## By question\n",
             *by_question(tasks),
             "",
         ]
     )
+
+
+def fresh(lines: pd.DataFrame) -> Iterator[str]:
+    """Yield the figures of the tables that no rule was chosen with."""
+    some = lines[lines["table"].isin(FRESH)]
+    if len(some):
+        yield "\n## Tables that no rule was chosen with\n"
+        yield f"The figures of {', '.join(name for name in FRESH if name in set(some['table']))} by themselves.\n"
+        yield "| line | measured | | | promised | met |"
+        yield "|---|---|---|---|---|---|"
+        yield from (row(record("answers", figure)) for figure in figures_of(some) if np.isfinite(figure.value))
 
 
 def is_real(name: str) -> bool:

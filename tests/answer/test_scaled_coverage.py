@@ -14,7 +14,7 @@ import pytest
 from tacit.answer.anchors import anchors
 from tacit.answer.columns import lower_ends, noisy_columns
 from tacit.plan import CountRows, Mean, Measured, Sum, Vector
-from tacit.plan.bounds.caps import HIDDEN_SCALES
+from tacit.plan.bounds.chosen import HIDDEN_SCALES
 from tacit.plan.bounds.scaling import Outlook
 from tacit.query import Column
 from tests.answer.scaled_plans import noisy_of, scaled_plan

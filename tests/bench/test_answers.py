@@ -220,6 +220,10 @@ def test_variances_of_one_row_a_person_have_a_limit(figures):
 def test_the_page_and_the_summary_have_found_and_listed_keys_and_say_what_is_missed(tmp_path):
     listed = line(question="count by key, listed", value=1005.0, oracle=5.0)
     lines = read(written(tmp_path / "lines.jsonl", [line(oracle=2.0), listed, line(table="giants")]))
+    assert "no rule was chosen with" not in page(lines, "today")
+    seen = read(written(tmp_path / "fresh.jsonl", [line(), line(table="tuna", low=1001.0)]))
+    apart = page(seen, "today").split("## Tables that no rule was chosen with")[1]
+    assert "intervals that hold the table as it is, all 1 |" in apart
     text = page(lines, "today")
     assert "| clinic | ward | 1 | 0.50% | 2.00% | 1.00 | 100% | 1.00% | 2.00% | 5.00 | 100% | 100% |" in text
     assert "Missed: found keys, counts / oracle, mean of 1 tasks" in text

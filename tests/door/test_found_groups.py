@@ -11,9 +11,8 @@ import tacit
 from tacit.asking.learned import LEARNED_MOST, USUAL, cost_of_wanted, is_too_dear, spend_for
 from tacit.errors import QueryRefused
 from tacit.plan import Fact, make_plan, make_spend, missing_facts
+from tacit.plan.bounds.chosen import FIRST_SHARE, SECOND_MOST
 from tacit.plan.bounds.found_keys import (
-    FIRST_SHARE,
-    SECOND_MOST,
     KeySearch,
     _hold_enough,
     known_keys,
@@ -97,7 +96,7 @@ def scale_at(epsilon):
 def test_another_round_has_clearly_less_noise_than_all_before_it():
     query, declaration, spend = asked_of(opened().group_by("g").count(), epsilon=1)
     search = KeySearch(grouping_of(query, declaration, spend))
-    for percent, is_over in ((1, False), (16, False), (17, True), (900, True)):
+    for percent, is_over in ((1, False), (15, False), (16, True), (900, True)):
         each, parts = Fraction(percent, 100), ((), (500 << UNIT_SHIFT,))
         facts = {search.key(n): Fact(search.key(n), "", parts, (scale_at(each),), each) for n in range(2)}
         following = search.next_round(facts, [reading(10**6)], spend)

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 
 import tacit
-from tacit.answer import PART_OF_MEAN, most_of_groups
+from tacit.answer import most_of_groups
 from tacit.errors import QueryRefused
 from tacit.forecast import group_rows, learning_in_words, plan_in_words, solve_epsilon
 from tacit.forecast.foreseen import foreseen_error
-from tacit.plan import CountRows, Mean, Measured, Sum, Vector, make_plan, make_spend, missing_facts
+from tacit.plan import PART_OF_MEAN, CountRows, Mean, Measured, Sum, Vector, make_plan, make_spend, missing_facts
 from tacit.plan.bounds.scaling import Outlook
 from tacit.privacy import PureLoss
 from tacit.query import Column
@@ -125,10 +125,10 @@ def test_means_and_their_sums_have_three_parts_too():
 def test_before_anything_is_learned_a_plan_says_what_is_and_for_how_much():
     asked = TABLE.group_by("g", keys=list(range(50))).agg(n=count())
     wanted = missing_facts(asked.query, DECLARED, make_spend(1, None, None, BUDGET), {})
-    plan = replace(wanted[0].plan, spend=make_spend(Fraction(8846, 10_000), None, None, BUDGET))
+    plan = replace(wanted[0].plan, spend=make_spend(Fraction(884_601, 1_000_000), None, None, BUDGET))
     ends = [(rows, counted(vector=replace(ROWS, cap=rows << 10, outlook=NO_MORE))) for rows in (1, 10)]
     text = learning_in_words(plan, wanted, PureLoss(Fraction(1)), {"": ends}, LEVEL)
-    assert "Bounds: learned in this call and kept. ε = 0.1154 of 1 goes to them; they are free for every later" in text
+    assert "Bounds: learned in this call and kept. ε = 0.115399 of 1 goes to them; they are free" in text
     assert "  how many rows an id has, in all and by g: ε = 0.1" in text
     assert "for a group of 1,000 people with 1 to 10 rows each:\n  n: about ± 90" in text
     assert "Loss: ε = 1 for one unit." in text

@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 
 from tacit.plan.bounds.caps import (
-    FORESEEN_TIMES,
-    HIDDEN_SCALES,
     Terms,
     Told,
     best_cap,
@@ -16,7 +14,8 @@ from tacit.plan.bounds.caps import (
     outlook_of,
     tail_in_fine_steps,
 )
-from tacit.plan.bounds.profiles import ENDS, at_most, bin_of, read_profile
+from tacit.plan.bounds.chosen import FORESEEN_TIMES, HIDDEN_SCALES
+from tacit.plan.bounds.profiles import ENDS, UNSEEN, at_most, bin_of, read_profile
 from tacit.plan.bounds.scaling import BINS
 from tests.plan.learned import rows
 from tests.plan.test_profiles import HALVES, PARETO, SCALE, bins
@@ -148,7 +147,7 @@ def test_all_equal_people_keep_all_they_have_and_need_no_totals():
 
 def test_no_length_is_believed_that_so_few_groups_cannot_have():
     total = read_profile(((bins({53: 2000, 55: 1500}), SCALE),), shift=0, whole=False)
-    noise = read_profile(((bins({0: 60}), SCALE),), shift=0, whole=False)  # a false bin, and no true one
+    noise = read_profile(((bins({0: 70}), SCALE),), shift=0, whole=False)  # a false bin, and no true one
     assert noise.top == 0
     (alone,), (sizes,) = by_rank([Told(total, noise)]), by_rank([Told(total, noise, cells=100)])
     assert np.average(alone.length, weights=alone.people) <= 2  # of sums of hundreds of millions: nothing would be left
@@ -185,7 +184,7 @@ def test_of_a_pareto_tail_what_is_missing_at_most_holds_what_is_missing_in_four_
 
 def test_with_no_people_believed_what_is_missing_at_most_is_what_noise_hides():
     sizes = sizes_of(bins({}))
-    assert sizes.lost_most(sizes.weights(1.0), 1.0) == 3 * 7.0
+    assert sizes.lost_most(sizes.weights(1.0), 1.0) == UNSEEN * 7.0
     outlook = outlook_of(sizes, sizes.weights(1.0), None)
     assert (outlook.mass, outlook.lost, outlook.people, outlook.excess) == (0, 0, 0, 0)
     assert outlook.lost_most > 0

@@ -92,7 +92,9 @@ def test_sizes_and_centres_are_those_that_means_learn():
 def test_all_that_is_learned_costs_its_share():
     question = by().std("y")
     _, facts = planned(question)
-    assert sum(fact.epsilon for fact in facts.values()) <= Fraction(30, 100)
+    assert sum(fact.epsilon for fact in facts.values()) <= Fraction(
+        3125, 10_000
+    )  # a fifth, and a quarter more for values and for squares
     assert sum(fact.epsilon for fact in facts.values()) > Fraction(299, 1000)
 
 

@@ -2,7 +2,7 @@
 
 from tacit.answer.answer import Answer, AnswerInfo, loss_record, make_answer
 from tacit.answer.error_bars import mean_bounds, sum_levels
-from tacit.answer.missing import PART_OF_MEAN, most_of_groups
+from tacit.answer.missing import most_of_groups
 from tacit.answer.noise_sums import law_bound, nearest_bound, weighted_bound
 from tacit.answer.panel import svg_for_page
 from tacit.answer.scaled_columns import ScaledOutput, is_scaled, noise_bounds
@@ -16,7 +16,6 @@ from tacit.answer.written.answer_json import answer_from, answer_record
 from tacit.answer.written.kept import kept_answer
 
 __all__ = [
-    "PART_OF_MEAN",
     "Answer",
     "AnswerInfo",
     "AsideRelease",

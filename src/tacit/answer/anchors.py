@@ -11,19 +11,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from tacit.answer.noise_sums import law_bound, weighted_bound
-from tacit.plan import NoisyRelease, Plan, Vector
+from tacit.plan import FORESEEN_TIMES, NoisyRelease, Plan, Vector
 from tacit.release import NoisyTable
 
-# What was kept is taken to be at least this many scales of its noise: a factor is never made of noise alone.
-FLOOR_SCALES = 4
+# What was kept is taken to be at least so many scales of its noise, which is more but for one time in 20.
+FLOOR_SCALES = math.log(20)
 # A factor that may be larger than this is as good as unknown.
 FACTOR_MOST = 1e9
-# Where totals tell little, no more than so many times what facts foretell is taken to be cut.
-FORETOLD_MOST = 3.0
 # Ends of a factor are found to this part of them.
 ROUNDS, NARROW = 120, 1e-12
-# Public rows are those of the listed groups unless there are more of them than foreseen by this factor.
-LIST_MOST = Fraction(3, 2)
 
 
 @dataclass(frozen=True)
@@ -85,7 +81,7 @@ def totals_index(plan: Plan, index: int) -> int | None:
 
 def measured_anchor(vector: Vector, release: NoisyRelease, kept: int, cut: int, confidence: Fraction) -> Anchor:
     """Return the anchor from noisy totals, which are in units of 2^tail_shift fine steps."""
-    floor = math.ceil(FLOOR_SCALES * release.scale)
+    floor = math.ceil(FLOOR_SCALES * float(release.scale))
     factor = 1 + Fraction(max(cut, 0), max(kept, floor, 1))
     unit = float(Fraction(2) ** vector.tail_shift / fine_per_step(vector))
     # rounding to units takes up to one from each person; a unit that is a fine step takes nothing
@@ -105,11 +101,11 @@ def measured_anchor(vector: Vector, release: NoisyRelease, kept: int, cut: int, 
 
 
 def _within_facts(vector: Vector, factor: float, high: float) -> float:
-    """Return the upper end of a factor: where the totals tell little, about what facts foretell and half of it more."""
+    """Return the upper end of a factor: where the totals tell little, no more is cut than facts foretell at most."""
     outlook = vector.outlook
     if high <= 2 * factor or outlook is None or outlook.mass <= 0 or outlook.kept <= 0:
         return high
-    return min(high, max(2 * factor, 1 + FORETOLD_MOST * (1 / min(outlook.kept, 1.0) - 1)))
+    return min(high, max(2 * factor, 1 + FORESEEN_TIMES * (1 / min(outlook.kept, 1.0) - 1)))
 
 
 def _ratio_ends(kept: int, cut: int, off: Callable[[float], float]) -> tuple[float, float]:
@@ -159,7 +155,7 @@ def _unmeasured(vector: Vector, index: int, plan: Plan, noisy: NoisyTable, confi
     if vector.kind == "rows" and plan.public_rows is not None and plan.where is None:
         kept = sum(noisy.parts[index][0])
         # a list of groups need not hold all rows; where facts tell that it does not, the number of rows tells nothing
-        if plan.public_rows * fine_per_step(vector) * Fraction(share) <= LIST_MOST * kept:
+        if plan.public_rows * fine_per_step(vector) * Fraction(share) <= FORESEEN_TIMES * kept:
             return _of_public_rows(plan.public_rows, vector, plan.releases[index], kept, len(noisy.keys), confidence)
     return Anchor()
 

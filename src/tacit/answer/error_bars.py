@@ -15,15 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.answer.noise_sums import single_bound, unit_sum_bound
-from tacit.plan import Measured, NoiseKind
+from tacit.plan import ROWS_SHARE, Measured, NoiseKind
 from tacit.privacy import FLOAT_EXACT, Flags, Floats, GaussianLaw, LaplaceLaw, Wholes, combined, largest, nearest_float
 
 Ends = tuple[int | float, ...]
 
 # Means are bounded by a table over where in its range the mean lies, each cell rounded up to its wider end.
 MEAN_CELLS = 256
-# The share of the probability to miss that the number of rows gets, where a sum's rounding error depends on it.
-ROWS_SHARE = Fraction(1, 100)
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,8 @@ import math
 import numpy as np
 
 from tacit.answer.anchors import Anchor
-from tacit.plan import Vector
+from tacit.plan import FEW_CELLS, Vector
 from tacit.privacy import Floats
-
-# With more groups than this, people with many rows are taken to be spread more evenly over them.
-FEW_GROUPS = 16
-# Of what its parts lack, a mean may be off by this part, and a variance by this.
-PART_OF_MEAN, PART_OF_VARIANCE = 1 / 6, 1 / 2
 
 
 def most_missing(vector: Vector, anchor: Anchor) -> float:
@@ -33,10 +28,10 @@ def most_missing(vector: Vector, anchor: Anchor) -> float:
 
 def most_of_groups(shares: Floats) -> Floats:
     """Return which part of all that is missing each group may lack: its share, and 1 over the root of their number."""
-    groups = max(len(shares), 1)
+    groups = max(len(shares), 1)  # over more than a few, people with many rows are spread more evenly
     if groups == 1:
         return np.ones_like(shares)
-    more = min(1.0, FEW_GROUPS / groups) / math.sqrt(groups)
+    more = min(1.0, FEW_CELLS / groups) / math.sqrt(groups)
     return np.minimum(1.0, shares + more)
 
 

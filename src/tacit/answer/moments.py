@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from tacit.answer.error_bars import declared_range, sum_levels, unrounded_means, unrounded_variances
 from tacit.answer.noise_sums import weighted_bound, weighted_bounds
 from tacit.plan import (
+    MEAN_SHARE,
     Correlation,
     Covariance,
     Mean,
@@ -35,11 +36,6 @@ from tacit.release import NoisyTable
 
 Number = int | float | None
 NARROWINGS = 3
-# Shares of the probability to miss: of the means that a variance or covariance needs, and of each of the four means
-# and variances that a correlation needs.
-MEAN_SHARE = Fraction(1, 10)
-EACH_SHARE = Fraction(1, 20)
-
 # What has a span of its own kind; a sum is weighed from its parts.
 Spanned = Mean | Variance | StandardDeviation | Covariance | Correlation
 
@@ -259,9 +255,9 @@ class _Groups:
         k and l are the means and t is the ratio of the standard deviations.
         """
         at = [self._mean_at(column) for column in (0, 1)]
-        means = [self.given(EACH_SHARE).mean(column) for column in (0, 1)]
-        spreads = [self.given(EACH_SHARE).variance(column, means[column]) for column in (0, 1)]
-        main = self.given(1 - 4 * EACH_SHARE)
+        means = [self.given(MEAN_SHARE / 2).mean(column) for column in (0, 1)]
+        spreads = [self.given(MEAN_SHARE / 2).variance(column, means[column]) for column in (0, 1)]
+        main = self.given(1 - 2 * MEAN_SHARE)
         both, noisy = self._covariance_at(at), [self._spread_at(column, at[column]) for column in (0, 1)]
         known = (spreads[0].low > 0) & (spreads[1].low > 0) & ~self.are_small
         safe = [Span(*(np.where(known, end, 1.0) for end in (s.value, s.low, s.high))) for s in spreads]

@@ -15,10 +15,11 @@ import numpy as np
 
 from tacit.answer.anchors import Anchor, fine_per_step, vectors_of
 from tacit.answer.error_bars import on_grid
-from tacit.answer.missing import PART_OF_MEAN, most_missing, most_of_groups, shares_of
+from tacit.answer.missing import most_missing, most_of_groups, shares_of
 from tacit.answer.moments import NoisyColumn
 from tacit.answer.noise_sums import law_bound, weighted_bounds
 from tacit.plan import (
+    PART_OF_MEAN,
     CountRows,
     CountUnits,
     CountValues,

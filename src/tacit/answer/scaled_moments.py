@@ -14,20 +14,27 @@ from typing import TypeGuard, assert_never
 import numpy as np
 
 from tacit.answer.anchors import Anchor, fine_per_step
-from tacit.answer.missing import PART_OF_VARIANCE, most_missing, most_of_groups, shares_of
+from tacit.answer.missing import most_missing, most_of_groups, shares_of
 from tacit.answer.moments import NoisyColumn, Span, widest
 from tacit.answer.noise_sums import law_bound
 from tacit.answer.scaled_columns import noise_bounds
-from tacit.plan import Correlation, Covariance, NoisyRelease, Plan, PlannedOutput, StandardDeviation, Variance, Vector
+from tacit.plan import (
+    MEAN_SHARE,
+    PART_OF_VARIANCE,
+    Correlation,
+    Covariance,
+    NoisyRelease,
+    Plan,
+    PlannedOutput,
+    StandardDeviation,
+    Variance,
+    Vector,
+)
 from tacit.privacy import Flags, Floats, wholes
 from tacit.release import NoisyTable
 
 ScaledMoment = Variance | StandardDeviation | Covariance | Correlation
 NARROWINGS = 4
-# Shares of the probability to miss: of the means that a variance or covariance needs; and of the covariance that a
-# correlation needs, the rest being its two variances'.
-MEANS_SHARE = Fraction(1, 10)
-COVARIANCE_SHARE = Fraction(1, 2)
 
 
 def is_scaled_moment(output: PlannedOutput, plan: Plan) -> TypeGuard[ScaledMoment]:
@@ -84,10 +91,10 @@ class _Moments:
         one, two = self._factors(index)
         counting, is_square = self.counting(index), one == two
         places = (one,) if is_square else (one, two)
-        means = [self._at(MEANS_SHARE / len(places)).mean(place) for place in places]
+        means = [self._at(MEAN_SHARE / len(places)).mean(place) for place in places]
         rows = self._safe_rows(counting)
         value = self._amount(index) / rows - means[0].value * means[-1].value
-        off, more = self._at(1 - MEANS_SHARE)._noise(index, means, value), _farthest(means[0]) * _farthest(means[-1])
+        off, more = self._at(1 - MEAN_SHARE)._noise(index, means, value), _farthest(means[0]) * _farthest(means[-1])
         lacks, rounded = self._lacks(index, means, value), self._rounded(index, means)
         low = value - np.hypot(off if is_square else off + more, lacks[0]) - rounded
         high = value + np.hypot(off + more, lacks[1]) + rounded
@@ -96,8 +103,7 @@ class _Moments:
 
     def correlation(self, index: int) -> Span:
         """Return the covariance over the root of both variances, with the least and the most that those allow."""
-        both = self._at(COVARIANCE_SHARE).spread(index)
-        each = self._at((1 - COVARIANCE_SHARE) / 2)
+        both, each = self._at(Fraction(1, 2)).spread(index), self._at(Fraction(1, 4))
         first, second = (each.spread(self._squares(side)) for side in self._factors(index))
         some = (first.value > 0) & (second.value > 0)
         root = np.sqrt(np.where(some, first.value * second.value, 1.0))

@@ -10,15 +10,12 @@ from tacit.answer.answer import Answer
 from tacit.answer.text import cell_text, html_lines
 from tacit.answer.words.below_answer import closing_lines
 from tacit.errors import printable
+from tacit.plan import VAGUE_FROM, WILD_FROM
 
 VAGUE = "too vague"
 VAGUE_NOTE = (
     "Too vague: it may be nearly anything. Fewer columns (columns=[...]) or more ε tell more; to_dicts() has all."
 )
-# A number whose interval is so large a part of its column's range tells nothing.
-VAGUE_FROM = 0.5
-# The same of one whose interval is so many times all that is told of the column.
-WILD_FROM = 10.0
 STATISTICS = ("count", "mean", "std", "p25", "p50", "p75")
 # It joins a column and a statistic in the name of an aggregate; a statistic has none, so its last one is the join.
 _JOIN = " "

@@ -8,10 +8,8 @@ from fractions import Fraction
 from math import isnan
 
 from tacit.forecast.target import expected_error
-from tacit.plan import Fact, Plan, PlannedOutput
+from tacit.plan import CLEARLY_LESS, Fact, Plan, PlannedOutput
 
-# An alternative is named if it makes intervals narrower than this part of what they are.
-WORTH_NAMING = 0.8
 # Planning takes longer with many groups, and a hint is worth little of it.
 GROUPS_MOST = 10_000
 
@@ -39,7 +37,7 @@ def closer_words(
 
     def tried(output: PlannedOutput, other: Plan | None, words: str) -> None:
         share = _part(output, plan, other, confidence, rows)
-        if share < WORTH_NAMING:
+        if share < CLEARLY_LESS:
             found.append((share, output.name, words))
 
     for output in outputs if len(plan.outputs) > 1 else ():

@@ -12,7 +12,6 @@ from fractions import Fraction
 import numpy as np
 
 from tacit.answer import (
-    PART_OF_MEAN,
     ScaledOutput,
     law_bound,
     most_of_groups,
@@ -20,6 +19,7 @@ from tacit.answer import (
     weighted_bound,
 )
 from tacit.plan import (
+    PART_OF_MEAN,
     Correlation,
     Covariance,
     Mean,

@@ -13,13 +13,21 @@ from tacit.errors import QueryRefused
 from tacit.forecast.closer import two_digits
 from tacit.forecast.foreseen import ForeseenError, foreseen_error, noise_of_moment, nothing_is_believed
 from tacit.forecast.target import farther_end, noise_error, quantile_reach, rows_for_correlation
-from tacit.plan import Correlation, CountRows, CountUnits, CountValues, Mean, Plan, PlannedOutput, Quantile, Sum
+from tacit.plan import (
+    FORESEEN_TO,
+    NAMED_FOR,
+    Correlation,
+    CountRows,
+    CountUnits,
+    CountValues,
+    Mean,
+    Plan,
+    PlannedOutput,
+    Quantile,
+    Sum,
+)
 from tacit.query import picks_by_noise, shown_outputs
 
-# An epsilon is named at which the noise is half of the number.
-NAMED_FOR = 2.0
-# A plan at so many times the epsilon is another one, with other caps: no epsilon is named beyond it.
-FORESEEN_TO = 20.0
 ANYWAY = "to answer anyway, accept_noise=True (--accept-noise)"
 
 

@@ -1,10 +1,22 @@
 """Plans: from a question and public facts only, decide what is read, how it is bounded, its noise and its cost."""
 
 from tacit.plan.bounds.ceilings import AT_MOST, AT_MOST_OF_TABLE
+from tacit.plan.bounds.chosen import (
+    CLEARLY_LESS,
+    FORESEEN_TIMES,
+    FORESEEN_TO,
+    MEAN_SHARE,
+    NAMED_FOR,
+    PART_OF_MEAN,
+    PART_OF_VARIANCE,
+    ROWS_SHARE,
+    VAGUE_FROM,
+    WILD_FROM,
+)
 from tacit.plan.bounds.facts import NO_FACTS, Fact, Facts, WantedFact
 from tacit.plan.bounds.filled import unseen_columns
 from tacit.plan.bounds.found_keys import refuse_no_groups, smallest_shown
-from tacit.plan.bounds.known import people_beyond_ranges
+from tacit.plan.bounds.known import FEW_CELLS, people_beyond_ranges
 from tacit.plan.bounds.learning import ceiling_keys, missing_facts, needed_facts
 from tacit.plan.bounds.made_up import standing_in
 from tacit.plan.bounds.scaling import (
@@ -88,21 +100,32 @@ __all__ = [
     "AT_MOST_OF_TABLE",
     "BINS",
     "CELL_MOST",
+    "CLEARLY_LESS",
     "ERROR_SHIFTS",
+    "FEW_CELLS",
     "FLOAT_STEPS",
+    "FORESEEN_TIMES",
+    "FORESEEN_TO",
     "LARGEST_BINS",
     "LARGEST_LEAST",
     "LINK_REACH",
     "LINK_SHIFT",
     "LOSS_MOST",
+    "MEAN_SHARE",
+    "NAMED_FOR",
     "NO_FACTS",
     "NUMBER_ONE",
+    "PART_OF_MEAN",
+    "PART_OF_VARIANCE",
+    "ROWS_SHARE",
     "SCORE_BITS",
     "STEPS_MOST",
     "UNBOUNDED",
     "UNIT",
     "UNIT_WEIGHT",
+    "VAGUE_FROM",
     "WEIGHT_BITS",
+    "WILD_FROM",
     "BinMaps",
     "Cells",
     "ChanceCells",

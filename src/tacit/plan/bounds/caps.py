@@ -13,32 +13,21 @@ from math import exp, hypot, inf, isqrt, log2, pi, sqrt
 
 import numpy as np
 
-from tacit.plan.bounds.profiles import NOBODY, ROUNDING, TAIL_BINS, Floats, Reading
+from tacit.plan.bounds.chosen import CLEARLY_LESS, FORESEEN_TIMES, HIDDEN_SCALES, MISMATCH, MISMATCH_POWER
+from tacit.plan.bounds.profiles import NOBODY, ROUNDING, TAIL_OCTAVES, UNSEEN, Floats, Reading
 from tacit.plan.bounds.scaling import CAP_BITS, Outlook
 from tacit.plan.plan import NoiseKind
 
-# Of what is cut, this part is still wrong in a group after its correction: measured between 0.01 and 0.45 on many
-# tables, and more where little is kept (it grows by this power of the share that is).
-MISMATCH = 1 / 10
-MISMATCH_POWER = 1 / 4
 # Errors are foreseen as if epsilon were at most this: one that is larger errs no less.
 EPSILON_MOST = Fraction(10**6)
-# What share of the loss totals may get.
+# What share of the loss totals may get: each is tried.
 ANCHOR_SHARES = tuple(Fraction(percent, 100) for percent in (5, 10, 20, 35, 50))
-# Beyond a cap so many times what is foreseen is missing at most, and what so many noise scales of people have if each
-# has the cap beyond it.
-FORESEEN_TIMES, HIDDEN_SCALES, HIDDEN_OF_SUMS = 2.0, 1.5, 3.0
-# Groups are scaled back to measured totals only if that is foreseen to err by less than this part of the other way.
-CLEARLY_LESS = 0.7
 # How many bins below the top of a profile caps are tried.
 BELOW_TOP = 16
 # Caps are tried from an eighth of the median size up, in steps of a quarter octave: where noise is as large as a group,
 # the best cap is small.
 BELOW_MEDIAN = 8
 CAPS_PER_OCTAVE = 4
-# About the mean error of a corrected answer, in scales of the noise on each of its two totals.
-LAPLACE_TOTALS = 1.2
-GAUSSIAN_TOTALS = 2 / sqrt(pi)
 # No less is taken to be kept, so that errors stay finite.
 KEPT_LEAST = 1e-9
 # A tail has at most this many binary digits: fine enough that rounding many people's totals does not show.
@@ -60,8 +49,8 @@ class Terms:
         return self.farther / sqrt(2 * self.strength * share) * sqrt(2 / pi)
 
     def totals_width(self, share: float) -> float:
-        """Return about the error of the sum of both totals."""
-        return self.width(share) * (LAPLACE_TOTALS if self.noise == "laplace" else sqrt(pi / 2) * GAUSSIAN_TOTALS)
+        """Return the mean size of the sum of two noises, as on both totals."""
+        return self.width(share) * (3 / 2 if self.noise == "laplace" else sqrt(2))
 
 
 @dataclass(frozen=True)
@@ -124,7 +113,7 @@ class Sizes:
         """Return how many people above a size noise may hide."""
         reading = self.told.total
         is_limit = reading.ceiling is not None and size >= reading.ceiling
-        return 0.0 if is_limit else (HIDDEN_SCALES if reading.whole else HIDDEN_OF_SUMS) * reading.scale
+        return 0.0 if is_limit else (HIDDEN_SCALES if reading.whole else UNSEEN) * reading.scale
 
     def lost(self, weights: Floats) -> float:
         """Return about how much of all they have is taken by these weights."""
@@ -250,7 +239,7 @@ def _scaled(sizes: Sizes, terms: Terms, cells: float, share: float, *, is_public
 
 def _best_tail(sizes: Sizes, width: float) -> tuple[float, float]:
     """Return the error of totals at the best tail, and that tail: more noise, or more of people's rows left out."""
-    ends = (sizes.told.total.ends() * sizes.told.times).tolist()[-BELOW_TOP - TAIL_BINS :]
+    ends = (sizes.told.total.ends() * sizes.told.times).tolist()[-BELOW_TOP - 2 * TAIL_OCTAVES :]
     return min((end * width + float(sizes.people @ np.maximum(sizes.total - end, 0)), end) for end in ends)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from tacit.plan.bounds.caps import EPSILON_MOST, Sizes, Terms, Told, best_cap, by_rank
 from tacit.plan.bounds.ceilings import under_ceilings
+from tacit.plan.bounds.chosen import WITHIN_BOUNDS
 from tacit.plan.bounds.facts import Fact, Facts
 from tacit.plan.bounds.known import Grouping, Subject, reading_of
 from tacit.plan.bounds.missing_bounds import lacks_groups, lacks_rows_bound
@@ -21,8 +22,6 @@ from tacit.plan.plan import KeyColumn
 from tacit.query import Aggregate, Expression, Query, type_of
 from tacit.tables import Declaration, RowUnit
 
-# Where groups or different values are dropped, bounds are such that this share of people keep all of theirs.
-WITHIN_BOUNDS = 0.95
 BOUND_MOST = 1 << 20
 
 

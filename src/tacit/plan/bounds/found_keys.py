@@ -12,6 +12,7 @@ from fractions import Fraction
 from math import log
 
 from tacit.errors import QueryRefused
+from tacit.plan.bounds.chosen import ASKED_MOST, CLEARLY_LESS, FIRST_SHARE, SECOND_MOST, SMALLEST
 from tacit.plan.bounds.facts import OF_GROUPS, Fact, Facts, WantedFact, sound
 from tacit.plan.bounds.known import FEW_CELLS, Grouping, grouping_of
 from tacit.plan.bounds.profiles import Reading
@@ -36,17 +37,9 @@ MADE_OF: dict[Type, type] = {
     "timestamp": datetime,
 }
 
-# The share of a call's epsilon that the first round has, and the most that the second has; the most that a round has
-# if the question says down to which size groups should be found.
-FIRST_SHARE, SECOND_MOST, ASKED_MOST = Fraction(6, 100), Fraction(20, 100), Fraction(50, 100)
 ROUNDS = 2
-# Down to this many people groups are looked for, if the question does not say. The threshold of the second round is
-# this part of it, so that a group of this size is nearly always above.
-SMALLEST, BELOW_SMALLEST = 100, 0.9
-# The share that one round has of an epsilon that only learns; profiles have the rest.
-SHARE_AHEAD = Fraction(1, 2)
-# Another round must have so much less noise than all before it.
-CLEARLY_LESS = Fraction(4, 5)
+# A group of the size that is looked for is shown but for one time in so many.
+MISSED_ONCE_IN = 20
 # What one unit adds to all of its groups together, in fine steps.
 VOTES = Vector("units", shift=UNIT_SHIFT, cap=1 << UNIT_SHIFT)
 
@@ -101,10 +94,10 @@ class KeySearch:
             return None
         delta = spend.delta_keys / ROUNDS
         if learn is not None:
-            tried = [spend.epsilon * learn * SHARE_AHEAD]
+            tried = [spend.epsilon * learn / 2]  # profiles have the other half
         else:
             most = spend.epsilon * (ASKED_MOST if asked else SECOND_MOST if known else FIRST_SHARE)
-            tried = [min(most, _epsilon_for(smallest * BELOW_SMALLEST, delta) * self.grouping.moves)]
+            tried = [min(most, _epsilon_for(smallest, delta) * self.grouping.moves)]
             tried += [] if known_keys(known) or not known else [most]  # none was found: smaller ones are looked for
         plans = [keys_plan(self.grouping, epsilon, delta) for epsilon in tried]
         before = min((fact.scales[0] for fact in known), default=None)
@@ -175,8 +168,11 @@ def _hold_enough(known: Sequence[Fact], readings: Sequence[Reading]) -> bool:
 
 
 def _epsilon_for(people: float, delta: Fraction) -> Fraction:
-    """Return about the epsilon at which the threshold is this many people, for a unit that is in many groups."""
-    return Fraction(round(log(KEYS_MOST / (2 * float(delta))) / max(people - 1, 1.0), 4)) if delta > 0 else Fraction(1)
+    """Return about the epsilon at which a group of so many people is nearly always shown, by units in many groups."""
+    if delta <= 0:
+        return Fraction(1)
+    scales = log(KEYS_MOST / (2 * float(delta))) + log(MISSED_ONCE_IN / 2)
+    return Fraction(round(scales / max(people - 1, 1.0), 4))
 
 
 def keys_plan(grouping: Grouping, epsilon: Fraction, delta: Fraction) -> Plan:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from tacit.plan.bounds.chosen import OWN_WHERE_FROM
 from tacit.plan.bounds.facts import Fact, Facts, sound
 from tacit.plan.bounds.profiles import Reading, Span, people_beyond, read_profile, span_of
 from tacit.plan.bounds.scaling import BINS, LARGEST_BINS, UNBOUNDED, Profile, Vector
@@ -21,8 +22,6 @@ from tacit.tables import Declaration, RowUnit
 # Of at most so many groups, Gaussian noise is never smaller than Laplace noise: no L2 norm is below the L1 norm over
 # the root of their number.
 FEW_CELLS = 16
-# A call with at least this epsilon learns for its own WHERE; a smaller one takes what is known of all rows, if it is.
-OWN_WHERE_FROM = Fraction(1, 2)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,19 @@ from fractions import Fraction
 from tacit.accounting import laplace_scale
 from tacit.errors import with_article
 from tacit.plan.bounds.ceilings import keys_of_ceilings
+from tacit.plan.bounds.chosen import (
+    AGAIN_SHARE,
+    CLEARLY_LESS,
+    FEWEST_CELLS,
+    LEARNS,
+    LEARNS_BY_GROUP,
+    MANY_COLUMNS,
+    OF_VALUES,
+    PART_OF_LENGTHS,
+    PART_OF_MANY,
+    PART_OF_TOTALS,
+    POORER,
+)
 from tacit.plan.bounds.facts import Fact, Facts, WantedFact
 from tacit.plan.bounds.filled import distances_of, lacks_anything, ranged_columns
 from tacit.plan.bounds.filled_bounds import missing_bounds
@@ -34,34 +47,18 @@ from tacit.plan.planner import hand_set_plan
 from tacit.query import Aggregate, Output, Query, name_of
 from tacit.tables import Declaration
 
-# Which part of a call's epsilon learns: so much, and more where groups are few, by so much over their number: a profile
-# must then tell of few people, since the noise on a group is that of one person.
-LEARNS, LEARNS_BY_GROUP, FEWEST_CELLS = Fraction(11, 100), Fraction(27, 100), 3
-# So many times as much where values are asked of, and where their squares or products are: there is more to know.
-OF_VALUES_TOO, OF_MOMENTS = Fraction(5, 4), Fraction(3, 2)
-# Of a question whose ranges, or bounds by which rows are dropped, are learned.
-RANGES_SHARE, RANGES_OF_ONE_SHARE = Fraction(10, 100), Fraction(24, 100)
-# How that is divided: parts of a fact, each profile's by its norm. A size gives no more than a grid, and a centre need
-# not be near.
+# How a call's learning is divided: parts of a fact, each profile's by its norm. A size gives no more than a grid, and a
+# centre need not be near. Of many columns at once a range must be found with little, and without a size there is none.
 PARTS = {
     "size": (Fraction(1),),
     "centre": (Fraction(1),),
-    "counts": (Fraction(5), Fraction(5, 4)),
-    "sums": (Fraction(5), Fraction(3, 2)),
-    "squares": (Fraction(5), Fraction(4)),
-    "distances": (Fraction(5),),
-    "size of many": (Fraction(4),),
-    "distances of many": (Fraction(3),),
+    "counts": (PART_OF_TOTALS, PART_OF_LENGTHS),
+    "sums": (PART_OF_TOTALS, PART_OF_LENGTHS),
+    "squares": (PART_OF_TOTALS, PART_OF_LENGTHS),
+    "distances": (PART_OF_TOTALS,),
+    "size of many": (PART_OF_MANY,),
+    "distances of many": (PART_OF_MANY,),
 }
-# Of so many columns at once a range must be found with little: most of it is for their sizes, without which there is
-# none, and distances from the middle may make it narrower.
-MANY_COLUMNS = 5
-# Where nothing is believed, another round gets this part, if its noise is clearly smaller than that of all before it.
-AGAIN_SHARE = Fraction(25, 100)
-AGAIN_SHARE_OF_SIZES = Fraction(10, 100)
-CLEARLY_SMALLER = 0.75
-# A profile with so many times the noise that this call's own would have was learned by a far smaller call.
-POORER = 8
 SHARE_PARTS = 10**6
 # What needs squares or products of values.
 MOMENT_KINDS = MOMENTS_OF_ONE | {"covariance", "correlation"}
@@ -69,7 +66,7 @@ MOMENT_KINDS = MOMENTS_OF_ONE | {"covariance", "correlation"}
 PROFILED = ("counts", "sums", "squares")
 # How large values are, which makes the grid of all that is learned of them; and all profiles of the octaves of values.
 SIZES = ("size", "size of many")
-OF_VALUES = (*SIZES, "distances", "distances of many")
+OF_COLUMNS = (*SIZES, "distances", "distances of many")
 OF_WHERE = " (of the rows that are asked about)"
 
 
@@ -105,17 +102,17 @@ def needed_facts(
         unit /= 1 if learn is None or grouping.public_keys is not None else 2  # groups have the other half
     elif lacks_anything(query, declaration, spend):
         needed = list(_needed_to_fill(query, grouping, facts, spend.epsilon))
-        unit = _share_to_fill(query, learn) / _parts_to_fill(query, grouping)
+        unit = _share(query, grouping, learn) / _parts_to_fill(query, grouping)
     else:
         return ()
     left = _left_for_more(learn)
     profiles = sum(each.kind in PROFILED for each in needed)
-    values = sum(each.kind in OF_VALUES for each in needed)
+    values = sum(each.kind in OF_COLUMNS for each in needed)
     wanted: dict[str, WantedFact] = {}
 
     def want(some: Iterable[_Needed]) -> None:
         for each in some:
-            again = AGAIN_SHARE_OF_SIZES / values if each.kind in OF_VALUES else AGAIN_SHARE / max(profiles, 1)
+            again = AGAIN_SHARE / max(profiles + values, 1)
             for fact in _rounds(each, spend.epsilon, unit, again * left, facts):
                 wanted.setdefault(fact.key, fact)
 
@@ -207,7 +204,7 @@ def _left_for_more(learn: Fraction | None) -> Fraction:
     """
     if learn is None or learn >= 1:
         return Fraction(1)
-    return min(Fraction(1), (1 - learn) / 2 / (AGAIN_SHARE + AGAIN_SHARE_OF_SIZES))
+    return min(Fraction(1), (1 - learn) / 2 / AGAIN_SHARE)
 
 
 def _share(query: Query, grouping: Grouping, learn: Fraction | None) -> Fraction:
@@ -215,15 +212,8 @@ def _share(query: Query, grouping: Grouping, learn: Fraction | None) -> Fraction
     if learn is not None:
         return learn
     kinds = {output.aggregate.kind for output in query.outputs}
-    more = OF_MOMENTS if kinds & MOMENT_KINDS else OF_VALUES_TOO if kinds & {"sum", "mean"} else Fraction(1)
+    more = OF_VALUES**2 if kinds & MOMENT_KINDS else OF_VALUES if kinds & {"sum", "mean"} else Fraction(1)
     return more * (LEARNS + LEARNS_BY_GROUP / max(grouping.cells or FEW_CELLS, FEWEST_CELLS))
-
-
-def _share_to_fill(query: Query, learn: Fraction | None) -> Fraction:
-    if learn is not None:
-        return learn
-    added = any(output.aggregate.kind in ("sum", "mean") for output in query.outputs)
-    return RANGES_OF_ONE_SHARE if added and not query.keys else RANGES_SHARE
 
 
 def _parts(query: Query, grouping: Grouping) -> Fraction:
@@ -372,7 +362,7 @@ def _should_repeat(needed: _Needed, known: Sequence[Fact], epsilons: Sequence[Fr
     if needed.kind == "centre":
         return False
     subject = needed.subject
-    if needed.kind in OF_VALUES:
+    if needed.kind in OF_COLUMNS:
         top, scale = (
             span_in(known, subject, of_distances=needed.kind not in SIZES).top,
             min(float(fact.scales[0]) for fact in known),
@@ -380,7 +370,7 @@ def _should_repeat(needed: _Needed, known: Sequence[Fact], epsilons: Sequence[Fr
     else:
         reading = reading_of(known, 0, subject.profiles[0].vector)
         top, scale = reading.top, reading.scale
-    return top is None and _scale_at(epsilons[0], subject) <= CLEARLY_SMALLER * scale
+    return top is None and _scale_at(epsilons[0], subject) <= CLEARLY_LESS * scale
 
 
 def _scale_at(epsilon: Fraction, subject: Subject) -> float:

@@ -12,13 +12,10 @@ from fractions import Fraction
 import numpy as np
 
 from tacit.plan.bounds.caps import KEPT_LEAST, Cap, Sizes, Terms
+from tacit.plan.bounds.chosen import MISMATCH_BY_ROWS, OFF_CENTRE
 from tacit.plan.bounds.profiles import Floats
 
-# Of the sums about the centre that are cut because people have many rows, this part is wrong in a group's mean.
-MISMATCH_BY_ROWS = 1 / 4
-# About how far a group's mean is from the centre, in mean distances of rows from it.
-OFF_CENTRE = 1 / 2
-# Which part of the loss of a mean its rows get.
+# Which part of the loss of a mean its rows get: each is tried.
 ROWS_SHARES = tuple(Fraction(percent, 100) for percent in (6, 10, 15, 25, 35, 50))
 
 

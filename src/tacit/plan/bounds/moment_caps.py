@@ -8,16 +8,17 @@ most of all. Caps weigh that against the noise on each of the vectors. No totals
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import log2, sqrt
+from math import log2, pi, sqrt
 
 import numpy as np
 
 from tacit.plan.bounds.caps import KEPT_LEAST, Cap, Sizes, Terms
+from tacit.plan.bounds.chosen import OFF_CENTRE
 from tacit.plan.bounds.profiles import Floats
 
-# A group's mean is taken to be about half a mean distance from the centre, so that the noise on sums about it counts
-# for this part of what it would for squares.
-PULL_OF_SUMS = 0.6
+# By how much noise on sums moves a variance, as a part of it: twice a group's distance from the centre, which is given
+# in mean distances. The variance of a normal law is pi / 2 squares of its mean distance.
+PULL_OF_SUMS = 2 * OFF_CENTRE / (pi / 2)
 # Caps are tried from a quarter of the median size up, in steps of a half octave, each vector's in turn.
 BELOW_MEDIAN = 4
 CAPS_PER_OCTAVE = 2

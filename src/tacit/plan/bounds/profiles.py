@@ -7,52 +7,41 @@ profile is a public number like one that a person writes, and a wrong one makes 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from itertools import pairwise
-from math import ceil, exp, log, log2, sqrt
+from math import comb, exp, factorial, log, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.plan.bounds.chosen import (
+    ENDS_MOST,
+    FALL_LEAST,
+    FALL_MOST,
+    FALSE_BIN,
+    FALSE_OCTAVE,
+    FALSE_SLOPE,
+    FALSE_START,
+    FORESEEN_TIMES,
+    HIDDEN_SCALES,
+)
 from tacit.plan.bounds.scaling import BINS, LARGEST_BINS, LARGEST_LEAST
 
 Floats = NDArray[np.float64]
 
-# ---- Believing bins. Noise alone makes the next octave believed in about 1 of 100 profiles, and one that is d octaves
-# farther up in 2^-2d as many. The same holds of the octaves of values, where the next is believed in 3 of 100.
-FALSE_BIN, FALSE_SLOPE = 0.03, 2.0
-# The fullest bin is believed from so many noise scales of people on: noise alone has one in 10,000 profiles.
-CLEAR = 13.0
-# Above the top, so many neighbouring bins are believed from so many noise scales on, and from FALSE_SLOPE·ln 2 more for
-# each octave between the top and the first of them.
-WINDOWS = ((1, 5.2), (2, 8.8), (4, 10.6), (8, 14.4))
-# With nothing believed yet, four neighbouring bins are believed from so many on.
-FIRST_WINDOW, FIRST_CLEAR = 4, 15.0
-# ---- The tail beyond the top: a tail ends within an octave with the probability 1 / (1 + L), at most 3/4, L being the
-# number of octaves in which it fell slowly, by no more than to a tenth; otherwise it falls on as it did, and in an
-# octave to this part at least and at most:
-ENDS_MOST, SLOWLY = 3 / 4, 1 / 10
-FALL_LEAST, FALL_MOST = 1 / 10, 1 / 3
-TAIL_BINS = 20
-# A tail cap loses as much of what people have beyond it as so many people of that size have, and less where less than
-# one person is noise: without noise it loses nothing.
-BEYOND_TAIL = 2.0
-# ---- The octaves of values. The side of 0 with fewer people must be clearer still, or be near the other: an empty side
-# would otherwise stretch the grid by tens of octaves once in 6,000 profiles.
-CLEAR_VALUES, CLEAR_LESSER = 13.0, 22.0
-# How a tail of values goes on, for one octave: by its last ratio, within these. If that is so many noise scales of
-# people or more, and not so many are seen, it has ended. A learned range reaches so many octaves beyond the last one
-# believed. Beyond its end noise hides so many scales of people at most, each with as much again.
-RATIO_LEAST, RATIO_MOST = 0.05, 0.5
-ENDED_FROM, SEEN_FROM = 8.0, 2.0
-HIDDEN_OF_RANGES = 0.8
+# So many neighbouring bins above the top are believed together. The noise on their sum is then above their threshold
+# with the probability FALSE_BIN; each octave between the top and the first of them makes it smaller, by FALSE_SLOPE.
+WINDOWS = (1, 2, 4, 8)
+# A tail is foreseen for so many octaves, each of which has at most a third of the people of the one below.
+TAIL_OCTAVES = 10
+# A range of values goes on for so many octaves at most beyond the last one that is believed.
 STRETCH_MOST = 4
 # Inside a bin people are spread evenly by the logarithm of their size, over this many points.
 POINTS = 8
 # Instead of nobody, so that every profile has a mass.
 NOBODY = 1e-9
-# At most about this many noise scales of people are in a bin and not seen.
-UNSEEN = 3.0
+# At most so many noise scales of people are in a bin and not seen, but for one time in 20.
+UNSEEN = log(20)
 # A size that was computed is the whole number that it is so near to: the square of a root of 3 is 3.
 ROUNDING = 1e-9
 
@@ -97,7 +86,7 @@ class Reading:
         if self.top is None:
             return self.safe
         sizes, people = self.points()
-        each = BEYOND_TAIL * min(self.scale, 1.0)
+        each = min(self.scale, 1.0)  # about one person of this size; without noise none
         costs = [each * end + float(people @ np.maximum(sizes - end, 0)) for end in self.ends().tolist()]
         end = max(float(self.ends()[int(np.argmin(costs))]), self.floor)
         return end if self.ceiling is None else min(end, self.ceiling)
@@ -145,6 +134,31 @@ def bin_of(size: float) -> int:
     return min(int(np.searchsorted(ENDS, size * (1 - ROUNDING))), BINS - 1)
 
 
+@cache
+def above_noise(bins: int, probability: float) -> float:
+    """Return the sum, in noise scales, above which the Laplace noise on so many bins is with this probability.
+
+    The sum is the difference of two gamma variables of this shape, whose tail is a polynomial times an exponential.
+
+    >>> round(above_noise(1, 0.5), 9), round(above_noise(1, 0.05 / 2), 3)
+    (0.0, 2.996)
+    """
+
+    def tail(size: float) -> float:
+        terms = (
+            comb(power, at) * size ** (power - at) * factorial(bins + at - 1) / 2 ** (bins + at) / factorial(power)
+            for power in range(bins)
+            for at in range(power + 1)
+        )
+        return float(exp(-size) * sum(terms) / factorial(bins - 1))
+
+    low, high = 0.0, 2.0 * bins - 2 * log(probability)
+    while high - low > ROUNDING:
+        middle = (low + high) / 2
+        low, high = (middle, high) if tail(middle) > probability else (low, middle)
+    return high
+
+
 def believed_bin(counts: Sequence[float], scale: float, start: int) -> int | None:
     """Return the highest bin in which people are believed to be, or None.
 
@@ -153,22 +167,16 @@ def believed_bin(counts: Sequence[float], scale: float, start: int) -> int | Non
     """
     sums = np.concatenate([[0.0], np.cumsum(counts)])
     fullest = int(np.argmax(counts))
-    top = fullest if counts[fullest] > CLEAR * scale else None
-    if top is None:
-        for first in range(start, len(counts) - FIRST_WINDOW):
-            more = (first - start) / 2
-            if sums[first + FIRST_WINDOW] - sums[first] > scale * (FIRST_CLEAR + more):
-                top = first + int(np.argmax(counts[first : first + FIRST_WINDOW]))
-                break
+    top = fullest if counts[fullest] > above_noise(1, FALSE_START / BINS) * scale else None
     while (higher := _higher(counts, sums, scale, start - 1 if top is None else top)) is not None:
         top = higher
     return top
 
 
 def _higher(counts: Sequence[float], sums: Floats, scale: float, top: int) -> int | None:
-    for width, clear in WINDOWS:
+    for width in WINDOWS:
         firsts = np.arange(top + 1, len(counts) - width + 1)
-        least = clear + FALSE_SLOPE * log(2) * (firsts - top) / 2
+        least = above_noise(width, FALSE_BIN) + FALSE_SLOPE * log(2) * (firsts - top) / 2
         found = np.flatnonzero(sums[firsts + width] - sums[firsts] > scale * least)
         if len(found):
             first = int(firsts[found[0]])
@@ -181,9 +189,9 @@ def _tail(people: Sequence[float], counts: Sequence[float], top: int, scale: flo
     last, before = sum(people[max(0, top - 1) : top + 1]), sum(people[max(0, top - 3) : max(0, top - 1)])
     fall = sqrt(min(max(last / before, FALL_LEAST), FALL_MOST)) if last > 0 and before > 0 else sqrt(FALL_MOST)
     ends = 1 - sqrt(1 - min(ENDS_MOST, 1 / (1 + _slow_octaves(people))))
-    expected = max(people[top], last / 3, scale / 2) * fall
+    expected = max(people[top], last * FALL_MOST, scale / 2) * fall
     goes_on, found = 1.0, list[float]()
-    for count in counts[top + 1 : top + 1 + TAIL_BINS]:
+    for count in counts[top + 1 : top + 1 + 2 * TAIL_OCTAVES]:
         likely, mean = _if_exponential(count, max(expected, 1e-6), scale)
         none = exp(-min(abs(count) / scale, 700)) / (2 * scale)
         goes_on *= 1 - ends
@@ -201,7 +209,7 @@ def _slow_octaves(people: Sequence[float]) -> int:
     octaves = [sum(people[max(0, end - 2) : end]) for end in range(len(people), 0, -2)]
     long = 0
     for above, below in pairwise(octaves):
-        if not SLOWLY * below <= above <= below or below <= 0:
+        if not FALL_LEAST * below <= above <= below or below <= 0:
             break
         long += 1
     return long
@@ -292,19 +300,20 @@ def combined_rounds(rounds: Sequence[tuple[Sequence[int], float]]) -> tuple[list
     return list(map(float, weighted / total)), 1 / sqrt(total)
 
 
-def believed_octave(counts: Sequence[float], scale: float, *, start: int) -> int | None:
-    """Return the highest octave of values in which people are believed to be, or None.
+def believed_octave(counts: Sequence[float], scale: float, *, start: int, top: int | None = None) -> int | None:
+    """Return the highest octave of values in which people are believed to be, from the top or else from `start` up.
 
-    The search begins at the fullest octave if it is clear of noise, else at `start`, and goes up. The farther above the
-    last believed one, the more people an octave must have.
+    The farther above the last believed one, the more people an octave must have.
     """
-    fullest = max(range(len(counts)), key=lambda place: counts[place])
-    top = fullest if counts[fullest] > CLEAR_VALUES * scale else None
     for place in range(start if top is None else top + 1, len(counts)):
-        distance = place - (start if top is None else top)
-        if counts[place] > scale * (log(1 / (2 * FALSE_BIN)) + FALSE_SLOPE * log(2) * distance):
+        if counts[place] > scale * _octave_least(place - (start if top is None else top)):
             top = place
     return top
+
+
+def _octave_least(distance: int) -> float:
+    """Return from how many noise scales of people on an octave is believed, so far from one that is."""
+    return above_noise(1, FALSE_OCTAVE) + FALSE_SLOPE * log(2) * distance
 
 
 @dataclass(frozen=True)
@@ -332,38 +341,43 @@ class Span:
 def span_of(rounds: tuple[tuple[tuple[int, ...], float], ...], *, whole: bool = False, from_one: bool = False) -> Span:
     """Return how far values go on either side, from rounds of a profile of the largest values.
 
-    Where one side has no bin that is clear of noise, its bins are believed by their distance from the other side's. Or,
-    where no side has any, upwards `from_one`: of whole numbers few may be another number than 0, and the next is 1. The
-    last bin of each side, which has the infinite values, is not believed: a grid for them would be of no use to others.
+    The side with the fullest bin is believed from there up if that is clear of noise; the other one by the distance
+    from it. Or, where no side has any, upwards `from_one`: of whole numbers few may be another number than 0, and the
+    next is 1. The last bin of each side, which has the infinite values, is not believed: a grid for them would be of no
+    use to others.
     """
     counts, scale = combined_rounds(rounds)
     half = LARGEST_BINS // 2 - 1
     sides = [counts[:half], counts[half + 1 : 2 * half + 1]]
-    tops = [believed_octave(side, scale, start=half) for side in sides]
     fullest = [max(range(half), key=lambda place: side[place]) for side in sides]
-    most = [side[place] for side, place in zip(sides, fullest, strict=True)]
-    greater = 0 if most[0] >= most[1] else 1
-    clear = [most[side] > (CLEAR_VALUES if side == greater else CLEAR_LESSER) * scale for side in (0, 1)]
-    if not any(clear):
+    greater = max((0, 1), key=lambda side: sides[side][fullest[side]])
+    start = fullest[greater]
+    if sides[greater][start] <= _clear(scale):
         if not from_one:
             return Span(None, None, whole)
         up, down = (believed_octave(side, scale, start=-LARGEST_LEAST) for side in sides)
         return Span(_octave(up), _octave(down), whole)
-    for side in (0, 1):
-        if not clear[side]:
-            tops[side] = _near(sides[side], scale, fullest[1 - side])
+    tops = [
+        believed_octave(side, scale, start=half, top=start if place == greater else _near(side, scale, start))
+        for place, side in enumerate(sides)
+    ]
     return Span(_octave(tops[0]), _octave(tops[1]), whole)
+
+
+def _clear(scale: float) -> float:
+    """Return how many people a bin of values has at least if it is believed wherever it is."""
+    return above_noise(1, FALSE_START / LARGEST_BINS) * scale
 
 
 def people_beyond(rounds: Sequence[tuple[Sequence[int], float]]) -> float | None:
     """Return about how many people are in the last bin of either side, of which no range is made; None if hardly any.
 
-    Noise alone makes it tell of somebody once in 10^5 profiles.
+    Noise alone makes it tell of somebody once in 10^6 profiles.
     """
     counts, scale = combined_rounds(rounds)
     half = LARGEST_BINS // 2 - 1
     people = counts[half] + counts[2 * half + 1]
-    return people if people > CLEAR_VALUES * scale else None
+    return people if people > _clear(scale) else None
 
 
 def _octave(place: int | None) -> int | None:
@@ -396,15 +410,19 @@ def _stretched_end(counts: Sequence[float], top: int, scale: float, width: float
 
 
 def _people_above(counts: Sequence[float], top: int, scale: float) -> tuple[Floats, Floats]:
-    """Return about how many people are in each octave above one, and the least size of each."""
+    """Return about how many people are in each octave above one, and the least size of each.
+
+    They fall as they did, more from octave to octave, and noise hides no more than its scale. A tail that rose to the
+    top has ended there, and so has one whose next octave would have clearly more people than noise and has not.
+    """
     sizes = np.exp2(np.arange(1, STRETCH_MOST + 1) + top + LARGEST_LEAST)
     if top < 1 or counts[top] > counts[top - 1] or counts[top - 1] <= 0:
         return np.zeros(STRETCH_MOST), sizes
-    ratio = min(max(counts[top] / counts[top - 1], RATIO_LEAST), RATIO_MOST)
+    ratio = min(max(counts[top] / counts[top - 1], FALL_LEAST), FALL_MOST)
     found = np.array([*counts[top + 1 : top + 1 + STRETCH_MOST], *([0.0] * STRETCH_MOST)])[:STRETCH_MOST]
-    falling = np.cumsum(np.arange(1, STRETCH_MOST + 1))  # from octave to octave it falls more
-    if counts[top] * ratio > ENDED_FROM * scale and found[0] < SEEN_FROM * scale:  # they would have been seen
+    if counts[top] * ratio > 2 * UNSEEN * scale and found[0] < _octave_least(0) * scale:  # they would have been seen
         return np.zeros(STRETCH_MOST), sizes
+    falling = np.cumsum(np.arange(1, STRETCH_MOST + 1))
     return np.minimum(counts[top] * ratio**falling, np.maximum(found, 0) + scale), sizes
 
 
@@ -420,29 +438,23 @@ class Beyond:
 def beyond(rounds: Sequence[tuple[Sequence[int], float]], down: float, up: float) -> Beyond:
     """Return what is beyond so far below and above the middle at most, from a profile of distances from it.
 
-    That is twice what is foreseen, and what people have whom noise hides.
+    That is more than is foreseen, and what people have whom noise hides.
     """
     counts, scale = combined_rounds(rounds)
-    half = LARGEST_BINS // 2 - 1
+    half, span = LARGEST_BINS // 2 - 1, span_of(tuple((tuple(bins), each) for bins, each in rounds))
     found, squares = list[float](), 0.0
-    for side, end in (counts[half + 1 : 2 * half + 1], down), (counts[:half], up):
-        top = min(max(ceil(log2(max(end, 2.0**LARGEST_LEAST) * (1 - ROUNDING))) - 1 - LARGEST_LEAST, 0), half - 1)
-        seen = next((place for place in range(top, 0, -1) if side[place] > SEEN_FROM * scale), 0)
-        people, sizes = _people_above(side, seen, scale)
-        have = sizes / log(2)
-        hidden = HIDDEN_OF_RANGES * scale * end
-        found.append(2 * float(np.sum(people * np.maximum(have - end, 0))) + hidden)
-        squares += 2 * float(np.sum(people * np.maximum(2 * sizes**2 - end**2, 0))) + hidden * end
+    for side, top, end in (counts[half + 1 : 2 * half + 1], span.down, down), (counts[:half], span.up, up):
+        hidden = HIDDEN_SCALES * scale * end
+        found.append(hidden)
+        squares += hidden * 3 * end  # who has as much again has three times the square of the end beyond it
+        if top is not None:  # a range holds what is believed, so only people above the last believed octave are beyond
+            people, sizes = _people_above(side, top - LARGEST_LEAST, scale)
+            found[-1] += FORESEEN_TIMES * float(people @ np.maximum(sizes / log(2) - end, 0))
+            squares += FORESEEN_TIMES * float(people @ np.maximum(2 * sizes**2 - end**2, 0))
     return Beyond(found[0], found[1], squares)
 
 
 def _near(counts: Sequence[float], scale: float, start: int) -> int | None:
     """Return the highest bin that is believed by its distance from `start`, on either side of it."""
-    return max(
-        (
-            place
-            for place, count in enumerate(counts)
-            if count > scale * (log(1 / (2 * FALSE_BIN)) + FALSE_SLOPE * log(2) * abs(place - start))
-        ),
-        default=None,
-    )
+    near = (place for place, count in enumerate(counts) if count > scale * _octave_least(abs(place - start)))
+    return max(near, default=None)

@@ -24,6 +24,7 @@ from tacit.plan.bounds.caps import (
     outlook_of,
     tail_in_fine_steps,
 )
+from tacit.plan.bounds.chosen import PART_OF_MOMENT_ROWS, PART_OF_ROWS
 from tacit.plan.bounds.facts import Facts
 from tacit.plan.bounds.mean_caps import ROWS_SHARES, Pair, best_mean_caps
 from tacit.plan.bounds.moment_caps import MomentPart, moment_caps
@@ -38,11 +39,6 @@ from tacit.plan.split import rounded_shares, with_noise
 from tacit.query import Query, limit_cells
 from tacit.tables import Declaration
 
-# Parts of the loss, beside 1 for what is asked: of the rows that a mean needs, and of sums that only squares need.
-PART_OF_ROWS, PART_OF_SUMS = 1 / 4, 1 / 3
-# The same of rows that squares need, and half as much for each more vector of these: a group whose rows may be noise
-# has no number.
-PART_OF_MOMENT_ROWS = 1 / 2
 # How often the caps of vectors with one weight are chosen in turn.
 TURNS = 2
 
@@ -267,8 +263,8 @@ def _shares(known: Known, noise: NoiseKind) -> list[Fraction]:
     parts = []
     for place, vector in enumerate(known.wanted.vectors):
         beside, products = len(known.wanted.together_with(place)), _products_beside(known, place)
-        part = 1.0 if vector.names else PART_OF_SUMS
-        if products and vector.role != "centred":
+        part = 1.0 if vector.names else PART_OF_ROWS
+        if products and vector.role != "centred":  # a group whose rows may be noise has no number
             part = PART_OF_MOMENT_ROWS * (1 + products) / 2
         elif not products and beside > 1:  # a mean has as much as a count: its rows a part of that, its sums the rest
             part = PART_OF_ROWS if vector.role != "centred" else 1 - PART_OF_ROWS / (beside - 1)

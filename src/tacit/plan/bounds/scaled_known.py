@@ -16,9 +16,6 @@ from tacit.plan.plan import NoiseKind, Spend
 from tacit.query import Query
 from tacit.tables import Declaration
 
-# A profile of lengths in which fewer people are seen than this part of those with a total tells of noise.
-SEEN_LEAST = 0.5
-
 
 @dataclass(frozen=True)
 class Known:
@@ -105,8 +102,8 @@ def told_of(known: Known, place: int, noise: NoiseKind) -> Told:
     if profiled.kind == "units":
         return Told(total, times=times, is_rooted=True)
     length = reading_of(rounds, 1, profiled, safe=each.safe) if len(rounds[0].parts) > 1 else None
-    if length is not None and (length.top is None or length.count < SEEN_LEAST * total.count):
-        length = None  # it has so much more noise that it tells nothing
+    if length is not None and length.top is None:  # it has so much more noise that it tells nothing
+        length = None
     length = None if length is None else below(length, total) if total.ceiling is not None else length
     return Told(total, length, cells=float(max(known.cells_most, 1)))
 

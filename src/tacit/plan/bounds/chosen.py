@@ -1,0 +1,63 @@
+"""Every number of learned bounds, answers and forecasts that was chosen by measurement rather than derived.
+
+Each line ends with the figures of `make bench ONLY=answers` that move if the number does. None of them touches privacy:
+a cap, a share of epsilon and the width of an interval are public, whatever they are.
+"""
+
+from fractions import Fraction
+
+# ---- Which groups there are: shares of a call's epsilon.
+
+FIRST_SHARE = Fraction(6, 100)  # the first round that looks for groups: found keys / oracle, large groups shown
+SECOND_MOST = Fraction(20, 100)  # the second round at most: found keys / oracle, large groups shown
+ASKED_MOST = Fraction(50, 100)  # a round for groups of a size that the question names: no figure
+SMALLEST = 100  # groups of so many people are looked for if the question names no size: large groups shown
+
+# ---- What is learned of people: shares of a call's epsilon, and how these are divided.
+
+LEARNS = Fraction(11, 100)  # every question: all figures over the oracle, half-width / error
+LEARNS_BY_GROUP = Fraction(27, 100)  # over the number of groups, more where these are few: intervals that hold
+FEWEST_CELLS = 3  # fewer groups than this count as so many: counts of the second key, single numbers
+OF_VALUES = Fraction(5, 4)  # so many times as much for values, again for squares: sums, means, variances / oracle
+PART_OF_TOTALS = Fraction(5)  # profiles of totals or distances, if sizes or centres have 1: sums, means / oracle
+PART_OF_LENGTHS = Fraction(3, 2)  # a profile of L2 norms: keys of more than 16 groups / oracle
+PART_OF_MANY = Fraction(3)  # sizes, and distances, of many columns at once: no figure of this bench, models of tables
+MANY_COLUMNS = 5  # from so many columns on: as above
+AGAIN_SHARE = Fraction(25, 100)  # another round, if nothing is believed: small tables / oracle, steadiness
+POORER = 8  # a profile with so many times this call's own noise is learned anew: no figure, later questions
+OWN_WHERE_FROM = Fraction(1, 2)  # from this epsilon on a WHERE has profiles of its own: counts with WHERE / oracle
+CLEARLY_LESS = Fraction(3, 4)  # of noise for another round, of error for totals, of width in a hint: steadiness
+
+# ---- Reading a profile. Probabilities are those of noise alone.
+
+FALSE_BIN = 1 / 1000  # that so many neighbouring bins just above the top are believed: steadiness, intervals that hold
+FALSE_OCTAVE = 3 / 100  # the same of the next octave of values: sums and means of one row a person
+FALSE_START = 1e-4  # that any bin of a profile is believed without one below it: steadiness
+FALSE_SLOPE = 2.0  # an octave farther up these are by this power of 2 smaller: steadiness, intervals that hold
+ENDS_MOST = 3 / 4  # the probability that a tail ends within an octave, if it fell at once: listed keys / oracle
+FALL_LEAST, FALL_MOST = 1 / 10, 1 / 3  # a tail falls to this part in an octave: listed keys / oracle, width
+
+# ---- Caps, and how the noise is divided.
+
+MISMATCH, MISMATCH_POWER = 1 / 10, 1 / 4  # of what totals put back, the part that is wrong in a group: hard tables
+MISMATCH_BY_ROWS = 1 / 4  # of sums that are cut because of many rows, the part that is wrong in a mean: means / oracle
+OFF_CENTRE = 1 / 2  # how far a group's mean is from the centre, in mean distances: means / oracle, variances
+PART_OF_ROWS = 1 / 4  # the loss of rows beside sums, and of sums beside squares: means / oracle, variances
+PART_OF_MOMENT_ROWS = 1 / 2  # the loss of rows beside squares: variances / oracle
+WITHIN_BOUNDS = 0.95  # the people who keep all groups and different values where these are bounded: no figure
+
+# ---- Intervals: what may be missing, beside the noise.
+
+FORESEEN_TIMES = 2.0  # so many times what is foreseen is missing at most: intervals that hold, half-width / error
+HIDDEN_SCALES = 1.5  # so many noise scales of people may be hidden beyond a cap or a range: the same
+PART_OF_MEAN = 1 / 6  # how much of what its parts lack a mean may be off: means that hold
+PART_OF_VARIANCE = 1 / 2  # the same of a variance: variances that hold
+MEAN_SHARE = Fraction(1, 10)  # of the probability to miss, for the means in a variance: half-width / error
+ROWS_SHARE = Fraction(1, 100)  # the same for the rows in a sum that was rounded to a grid: half-width / error
+
+# ---- Words.
+
+VAGUE_FROM = 0.5  # an interval of this part of its column's range is vague in a summary: no figure
+WILD_FROM = 10.0  # the same, by all that the summary has of the column: no figure
+NAMED_FOR = 2.0  # an epsilon is named at which the number is so many times its noise: no figure
+FORESEEN_TO = 20.0  # no epsilon is named beyond so many times the one that was asked with: no figure
