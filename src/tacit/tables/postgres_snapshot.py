@@ -31,18 +31,20 @@ LOCK_MILLISECONDS, TRIES = 500, 5
 LOCK_NOT_AVAILABLE = "55P03"
 _READ_ONLY = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
 # What a setting of the server, the database or the role could change in the meaning of our SELECTs. A policy that would
-# hide rows is an error instead, and a snapshot that waits is not ended by a clock.
+# hide rows is an error instead.
 _SETTINGS = {
     "search_path": "pg_catalog",
     "standard_conforming_strings": "on",
     "row_security": "off",
     "TimeZone": "UTC",
     "DateStyle": "ISO",
-    "idle_in_transaction_session_timeout": "0",
-    "statement_timeout": "0",  # how long a read takes follows from rows: a clock must not end it after the charge
     "jit": "off",
     "max_parallel_workers_per_gather": "0",  # rows leave by one process anyway
 }
+# How long a read takes follows from rows: no clock may end it after the charge. The last one is PostgreSQL 17's.
+_WITHOUT_CLOCKS = """
+    SELECT pg_catalog.set_config(name, '0', true) FROM pg_catalog.pg_settings
+    WHERE name IN ('statement_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')"""
 
 
 class Server:
@@ -100,6 +102,7 @@ class Link:
         """Set what the meaning of a SELECT depends on; it takes the snapshot, if no statement has."""
         listed = ", ".join(f"set_config('{name}', '{value}', true)" for name, value in _SETTINGS.items())
         self.rows(f"SELECT {listed.replace('set_config', 'pg_catalog.set_config')}")
+        self.rows(_WITHOUT_CLOCKS)
 
     @contextmanager
     def stream(self, sql: str) -> Iterator[pa.RecordBatchReader]:
