@@ -32,6 +32,8 @@ visits = tacit.table(frame, name="visits", unit="patient", rows_per_unit=1, grou
 answer = visits.group_by("ward").mean("days").answer(epsilon=1)
 """
 
+LOCAL = [name for name in tacit.local.__all__ if name not in tacit.__all__]
+
 # subject: (what it is about, the names in it, one example of them)
 SUBJECTS: dict[str, tuple[str, list[Any], str]] = {
     "Opening tables": (
@@ -89,7 +91,7 @@ SUBJECTS: dict[str, tuple[str, list[Any], str]] = {
     ),
     "The local model": (
         "Each person perturbs their own answer; `import tacit.local as local`.",
-        ["RandomizedResponse", "release_estimate", *(f"local.{name}" for name in tacit.local.__all__)],
+        ["RandomizedResponse", "release_estimate", *(f"local.{name}" for name in LOCAL)],
         'import tacit.local as local\nclient = local.Randomizer(["yes", "no"], epsilon=1)\n'
         'collector = local.Collector(client.survey)\ncollector.add_all(client.reports(["yes", "no", "yes"]))',
     ),
@@ -191,7 +193,6 @@ WORDS = {
 VALUES = {
     "tacit.local.FREQUENCIES": "The protocols for counts, by name: " + ", ".join(map(repr, tacit.local.FREQUENCIES)),
     "tacit.local.MEANS": "The protocols for means, by name: " + ", ".join(map(repr, tacit.local.MEANS)),
-    "tacit.local.PEOPLE_MOST": f"The most people that an error is solved for: {tacit.local.PEOPLE_MOST:,}",
 }
 
 ENVIRONMENT = {

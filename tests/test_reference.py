@@ -29,7 +29,7 @@ def test_its_examples_run(tmp_path, monkeypatch):
 
 def test_every_public_name_is_on_it():
     page = made.PAGE.read_text()
-    names = [*tacit.__all__, *(f"local.{name}" for name in tacit.local.__all__)]
+    names = [*tacit.__all__, *(f"local.{name}" for name in made.LOCAL)]
     assert [name for name in names if f"**`tacit.{name}" not in page] == []
     methods = [f".{name}" for kind in (Table, Question, tacit.Answer) for name in made.public(kind)]
     assert [name for name in methods if f"**`{name}" not in page] == []

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tacit.accounting import amplified, compose, explain, parallel, poisson_sample, shuffled
     from tacit.answer import Answer
-    from tacit.asking import Question, Table, catalog, public, release_estimate, table
+    from tacit.asking import Question, Table, catalog, public, table
     from tacit.auditing import audit, audit_model, audit_question, bet_on
     from tacit.errors import (
         BudgetExceeded,
@@ -44,9 +44,8 @@ if TYPE_CHECKING:
         QueryRefused,
         TacitError,
     )
-    from tacit.forecast import tradeoff
     from tacit.ledger import TRYOUT
-    from tacit.local import RandomizedResponse
+    from tacit.local import RandomizedResponse, release_estimate, tradeoff
     from tacit.noise import Gaussian, Laplace
     from tacit.privacy import epsilon, rho
     from tacit.query import (
@@ -176,13 +175,13 @@ _HOMES = {
     "poisson_sample": "tacit.accounting",
     "public": "tacit.asking",
     "quantile": "tacit.query",
-    "release_estimate": "tacit.asking",
+    "release_estimate": "tacit.local",
     "rho": "tacit.privacy",
     "shuffled": "tacit.accounting",
     "std": "tacit.query",
     "sum": "tacit.query",
     "table": "tacit.asking",
-    "tradeoff": "tacit.forecast",
+    "tradeoff": "tacit.local",
     "variance": "tacit.query",
 }
 

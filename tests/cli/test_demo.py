@@ -61,7 +61,7 @@ def test_a_demo_recommends_only_what_works_where_it_runs(tacit_command, monkeypa
 
 def test_a_served_demo_names_who_is_the_curator_and_who_an_analyst(tacit_command, monkeypatch):
     shown: dict[str, str] = {}
-    monkeypatch.setattr("tacit.cli.servers.serve.listen_at", lambda _desk, _port, _folder, tokens: shown.update(tokens))
+    monkeypatch.setattr("tacit.cli.serve.listen_at", lambda _desk, _port, _folder, tokens: shown.update(tokens))
     assert tacit_command("demo", "--serve").code == 0
     assert list(shown) == ["ada, curator", "ben, analyst"]
 

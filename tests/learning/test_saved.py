@@ -7,7 +7,7 @@ import pytest
 
 import tacit
 from tacit.learning import PCA, AdditiveClassifier, AdditiveRegressor, LinearRegression, load, model_text
-from tacit.learning.habits.saved import model_from
+from tacit.learning.model_file import model_from
 from tests.learning.test_additive import FEATURES, ROWS, table
 
 

@@ -10,8 +10,7 @@ import pytest
 import tacit
 from tacit.asking import Table
 from tacit.asking.learned import ALL, all_missing
-from tacit.learning import PCA, AdditiveClassifier, AdditiveRegressor, Holdout, LinearRegression
-from tacit.learning.facts import undeclared
+from tacit.learning import PCA, AdditiveClassifier, AdditiveRegressor, Holdout, LinearRegression, undeclared
 from tacit.plan import Fact, make_spend, unseen_columns
 from tacit.query import Column
 

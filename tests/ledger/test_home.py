@@ -13,10 +13,9 @@ import psycopg
 import pytest
 
 from tacit.errors import InvalidParameter, LedgerError
-from tacit.ledger import home, open_ledger, sqlite
+from tacit.ledger import anchor, home, open_ledger, sqlite
+from tacit.ledger.anchor import anchored_at
 from tacit.ledger.chain import canonical, digest
-from tacit.ledger.elsewhere import anchor
-from tacit.ledger.elsewhere.anchor import anchored_at
 from tacit.ledger.entry import SCHEMA
 from tacit.privacy.loss import epsilon
 from tacit_gauntlet.stage.ledger import DECLARATION, again, ask, charge, register

@@ -9,7 +9,7 @@ import pytest
 
 from tacit.errors import BudgetExceeded, InvalidParameter, LedgerError, NotAllowed
 from tacit.ledger import open_ledger
-from tacit.ledger.people.spelling import given_name, look, name_key
+from tacit.ledger.spelling import given_name, look, name_key
 from tacit.ledger.store import Rows
 from tacit.privacy.event import PureChoice
 from tacit.privacy.loss import epsilon

@@ -8,7 +8,7 @@ import pytest
 
 from tacit.errors import LedgerError
 from tacit.ledger import chain, open_ledger
-from tacit.ledger.elsewhere.anchor import Anchor, anchored_at
+from tacit.ledger.anchor import Anchor, anchored_at
 from tacit.ledger.entry import Account, account_text
 from tacit.ledger.state import BUCKET_MAX, Pieces, State, place_of, whole_state
 from tacit.ledger.store import NotAsSigned, Rows

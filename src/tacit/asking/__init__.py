@@ -23,7 +23,7 @@ from tacit.asking.learned import (
     source_of,
 )
 from tacit.asking.opening import Catalog, catalog, declared, public, refuse_unapplied_people, table
-from tacit.asking.paying import Paid, Said, release_estimate, sent_as, spend
+from tacit.asking.paying import Paid, Said, sent_as, spend
 from tacit.asking.plan_report import PlanReport
 from tacit.asking.protected_table import Table, travelled_question
 from tacit.asking.question import Question, left_record, warn_if_large, what_is_left
@@ -57,7 +57,6 @@ __all__ = [
     "public",
     "read_learn",
     "refuse_unapplied_people",
-    "release_estimate",
     "sent_as",
     "source_of",
     "spend",

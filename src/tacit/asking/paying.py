@@ -1,9 +1,5 @@
-"""`spend`, the one way to pay: reserve, run, commit. Whatever fails after the charge says one fixed sentence.
+"""`spend`, the one way to pay: reserve, run, commit. Whatever fails after the charge says one fixed sentence."""
 
-`release_estimate` pays with it for estimates from reports that people have sent.
-"""
-
-import json
 import logging
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -21,9 +17,8 @@ from tacit.engine import FAILED
 from tacit.errors import NO_RANDOMNESS, DeadRequest, EngineError, NoRandomness, SelfTestFailed, TacitError
 from tacit.hold import past_the_charge, wait_to_write
 from tacit.ledger import Learning, Ledger, Receipt, RegisteredTable, Reservation, StoredAnswer
-from tacit.local import Collector, estimate_key, guarantee_of
 from tacit.plan import Fact, Plan
-from tacit.privacy import ApproximateLoss, Event, Loss, Number
+from tacit.privacy import ApproximateLoss, Event, Loss
 from tacit.release import NoisyTable
 
 Judge = Callable[[Sequence[Plan]], None]  # refuses plans before they are charged
@@ -240,35 +235,3 @@ def _run_after_charge(run: Callable[[], Value]) -> Value:
     except Exception as problem:  # noqa: BLE001 - its text, and that it failed here, may depend on rows
         log.error("release failed: %s", type(problem).__name__)  # noqa: TRY400 - a traceback may quote a sum
     raise failure  # outside the except block: a chained exception would show the original failure
-
-
-def release_estimate(
-    collector: Collector,
-    ledger: Ledger,
-    table: RegisteredTable,
-    *,
-    delta: Number | None = None,
-    unlinkable: bool = False,
-    request_id: str | None = None,
-    analyst: str | None = None,
-) -> dict[str, Any]:
-    """Charge a table's budget for an estimate from reports, store it, and return it as plain values.
-
-    Privacy: charged the local epsilon of one person's reports, times their cap; with `delta` and `unlinkable` reports,
-    the smaller loss that shuffling gives. It adds to whatever else the ledger holds about the same people.
-    """
-    guarantee = guarantee_of(collector, delta=delta, unlinkable=unlinkable)
-    paid: Paid[dict[str, Any]] = spend(
-        ledger,
-        table,
-        guarantee.events,
-        key=estimate_key(collector, guarantee),
-        run=lambda: collector.estimate().to_dict(),
-        encode=json.dumps,
-        decode=json.loads,
-        request_id=request_id,
-        analyst=analyst,
-        loss=guarantee.loss,
-        said=Said("an estimate from reports that people perturbed themselves"),
-    )
-    return paid.value

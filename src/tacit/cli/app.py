@@ -27,13 +27,14 @@ from tacit.cli import (
     learn,
     ledger,
     local,
+    mcp,
     model,
     people,
     selftest,
+    serve,
 )
 from tacit.cli.outside import Commands
 from tacit.cli.screen import say
-from tacit.cli.servers import mcp, serve
 from tacit.errors import BudgetExceeded, EngineError, LargeEpsilonWarning, NoRandomness, SelfTestFailed, TacitError
 
 GARBAGE_AFTER = 100_000

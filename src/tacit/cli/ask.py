@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from tacit.cli.asking_servers import ask_server, plan_server
 from tacit.cli.options import FORMATS, AskOptions, open_question, opening, plan_question, spending, with_options
 from tacit.cli.screen import check_plot, say, working
-from tacit.cli.servers.asking_servers import ask_server, plan_server
 from tacit.errors import InvalidParameter, json_text
 
 if TYPE_CHECKING:

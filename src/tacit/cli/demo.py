@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tacit.cli.screen import check_plot
-from tacit.cli.servers.serve import has_server, require_server
+from tacit.cli.serve import has_server, require_server
 from tacit.errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ hold = "1s"
 
 def serve_visits(folder: Path, port: int) -> None:
     """Serve the made-up table on this machine, with a curator and an analyst; whoever has a link is signed in."""
-    from tacit.cli.servers.serve import listen_at, open_desk
+    from tacit.cli.serve import listen_at, open_desk
 
     (folder / "tacit.toml").write_text(CATALOG, encoding="utf-8")
     desk = open_desk(folder / "tacit.toml", Fraction(1), 8, sources=(folder,))

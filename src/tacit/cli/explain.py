@@ -51,7 +51,7 @@ def tradeoff(
     Examples: `tacit tradeoff fraction --error 1% --epsilon 1` says how many people;
     `tacit tradeoff counts --k 100 --people 100000 --epsilon 1` says what error.
     """
-    from tacit.forecast import tradeoff as solve
+    from tacit.local import tradeoff as solve
 
     check_plot(plot)
     share = error

@@ -1,11 +1,10 @@
-"""Forecasts before a question is asked: a plan in words, the epsilon for a wanted error, trade-offs by population."""
+"""Forecasts before a question is asked: a plan in words, and the epsilon for a wanted error."""
 
 from tacit.forecast.closer import closer_words
 from tacit.forecast.first_text import PEOPLE, ROWS_MOST, learning_in_words
 from tacit.forecast.plan_text import plan_in_words
 from tacit.forecast.solving import Solved, Wanted, group_rows, solve_epsilon
 from tacit.forecast.target import expected_error
-from tacit.forecast.tradeoffs import tradeoff
 from tacit.forecast.usefulness import refuse_useless, useless_line
 
 __all__ = [
@@ -20,6 +19,5 @@ __all__ = [
     "plan_in_words",
     "refuse_useless",
     "solve_epsilon",
-    "tradeoff",
     "useless_line",
 ]

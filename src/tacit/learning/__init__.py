@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tacit.learning.additive import AdditiveClassifier, AdditiveRegressor
-    from tacit.learning.habits.saved import load, model_text
     from tacit.learning.linear import LinearRegression
+    from tacit.learning.model_file import load, model_text
     from tacit.learning.pca import PCA
     from tacit.learning.price import noise_for
     from tacit.learning.rounds import Rounds, train
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from tacit.learning.scoring.scorable import Scorable, Scoring, SqlModel
     from tacit.learning.scoring.sides import RowsUsed, rows_used
     from tacit.learning.scoring.tuning import Tuned, tune
-    from tacit.learning.shown.terms import unmatched
     from tacit.learning.teachers import Student, Teachers, Votes
+    from tacit.learning.terms import unmatched
 
 __all__ = [
     "PCA",
@@ -67,11 +67,11 @@ _HOMES = {
     "overfitting_story": "tacit.learning.scoring.overfitting",
     "rows_used": "tacit.learning.scoring.sides",
     "Rounds": "tacit.learning.rounds",
-    "load": "tacit.learning.habits.saved",
-    "model_text": "tacit.learning.habits.saved",
+    "load": "tacit.learning.model_file",
+    "model_text": "tacit.learning.model_file",
     "noise_for": "tacit.learning.price",
     "train": "tacit.learning.rounds",
-    "unmatched": "tacit.learning.shown.terms",
+    "unmatched": "tacit.learning.terms",
 }
 
 

@@ -17,14 +17,14 @@ from tacit.errors import InvalidParameter
 from tacit.learning.additive_asked import Asked, Wanted, asked_of
 from tacit.learning.additive_model import AdditiveModel
 from tacit.learning.estimator import Estimator, know_features, not_fitted, rows_for, table_of
-from tacit.learning.facts.undeclared import known_columns, one_call
 from tacit.learning.rounds import train
+from tacit.learning.score_sql import score_sql
 from tacit.learning.scoring.additive_scoring import additive_scoring
 from tacit.learning.scoring.scorable import Scoring
 from tacit.learning.scoring.sides import RowsUsed, rows_used
 from tacit.learning.shapes import Shapes
-from tacit.learning.shown.score_sql import score_sql
-from tacit.learning.shown.terms import Terms, explained, term_picture
+from tacit.learning.terms import Terms, explained, term_picture
+from tacit.learning.undeclared import known_columns, one_call
 from tacit.ledger import Receipt
 from tacit.privacy import Floats, Loss, Number
 from tacit.query import Col

@@ -12,10 +12,10 @@ from typing import Any, Literal
 from tacit.asking import Table
 from tacit.errors import InvalidParameter, QueryRefused
 from tacit.learning.additive_model import MARGIN, AdditiveModel
-from tacit.learning.facts.undeclared import Known
 from tacit.learning.features import NUMBERS, Feature, coarse_of, feature_of, features_of, known_column, plain
 from tacit.learning.price import noise_for
 from tacit.learning.shapes import BINS_MOST, AskedRounds, Recipe, Shapes, learn_shapes
+from tacit.learning.undeclared import Known
 from tacit.plan import (
     STEPS_MOST,
     UNIT,

@@ -44,7 +44,7 @@ class Estimator:
 
     def save(self, path: Any) -> None:
         """Write the fitted model to a file of JSON, made of noisy integers and public facts; `load` reads it."""
-        from tacit.learning.habits.saved import save
+        from tacit.learning.model_file import save
 
         save(self, path)
 

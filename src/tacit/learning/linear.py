@@ -11,7 +11,6 @@ import numpy as np
 from tacit.asking import Learn, Table
 from tacit.errors import InvalidParameter
 from tacit.learning.estimator import Estimator, know_features, rows_for, table_of
-from tacit.learning.facts.undeclared import known_columns, one_call, with_target
 from tacit.learning.features import as_list
 from tacit.learning.linear_design import LinearDesign, columns_in, design_of, filtered
 from tacit.learning.linear_state import LinearState, asked_of, wanted_of
@@ -20,6 +19,7 @@ from tacit.learning.price import noise_for
 from tacit.learning.rounds import train
 from tacit.learning.scoring.scorable import Scoring, SqlModel
 from tacit.learning.scoring.sides import rows_used
+from tacit.learning.undeclared import known_columns, one_call, with_target
 from tacit.privacy import Floats, Loss, Number, show
 from tacit.query import Col
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from tacit.asking import Table
 from tacit.errors import printable
-from tacit.learning.facts.undeclared import Known
 from tacit.learning.linear_design import Cell, LinearDesign
 from tacit.learning.linear_state import least_of
+from tacit.learning.undeclared import Known
 from tacit.plan import UNIT
 from tacit.privacy import ApproximateLoss, GaussianNoise
 from tacit.query import in_dialect, quoted_name, show_value

@@ -11,13 +11,13 @@ from tacit.asking import Learn, Table
 from tacit.errors import InvalidParameter, QueryRefused
 from tacit.learning.declared_rows import protected_rows
 from tacit.learning.estimator import Estimator, know_features, rows_for
-from tacit.learning.facts.undeclared import Known, known_columns, one_call
 from tacit.learning.linear_design import LinearDesign, columns_in, design_of, filtered, numbers_named
 from tacit.learning.linear_state import LinearState, asked_of, wanted_of
 from tacit.learning.linear_words import LinearPlan
 from tacit.learning.noisy_gram import NoisyGram
 from tacit.learning.price import noise_for
 from tacit.learning.rounds import train
+from tacit.learning.undeclared import Known, known_columns, one_call
 from tacit.privacy import Floats, Loss, Number
 from tacit.query import Col
 

@@ -22,9 +22,9 @@ from tacit.ledger.entry import CHARGE_NAMES, Entry, Record, account_name, charge
 from tacit.ledger.hands.in_hand import ATTEMPTS
 from tacit.ledger.hands.set_aside import Call, aside_name, is_some, set_aside
 from tacit.ledger.keys import Keys, keys_of
-from tacit.ledger.people.roles import find_person, not_allowed, why_not
-from tacit.ledger.people.spelling import name_key
 from tacit.ledger.registry import RegisteredTable
+from tacit.ledger.roles import find_person, not_allowed, why_not
+from tacit.ledger.spelling import name_key
 from tacit.ledger.status import first_shortfall
 from tacit.ledger.store import BY_CHARGE, Likely, looks_for
 from tacit.privacy import KINDS, ApproximateLoss, Event, SubsampledGaussian, event_to_dict

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tacit.errors import InvalidParameter, LedgerError
 from tacit.files import make_folder, others_may_write
+from tacit.ledger.anchor import Anchor, anchored_at
 from tacit.ledger.chain import (
     BEGINNING,
     SigningKey,
@@ -27,7 +28,6 @@ from tacit.ledger.chain import (
 )
 from tacit.ledger.clock import Clock, system_clock, time_text
 from tacit.ledger.draft import Draft, first_draft
-from tacit.ledger.elsewhere.anchor import Anchor, anchored_at
 from tacit.ledger.entry import SCHEMA, Head, Writes
 from tacit.ledger.ledger import Ledger
 from tacit.ledger.rotation import keys_of

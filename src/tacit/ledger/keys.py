@@ -4,8 +4,8 @@ from dataclasses import dataclass, replace
 
 from tacit.errors import InvalidParameter
 from tacit.ledger.chain import digest
-from tacit.ledger.people.spelling import name_key
 from tacit.ledger.registry import RegisteredTable
+from tacit.ledger.spelling import name_key
 
 TEXT_MAX = 1000
 

@@ -13,21 +13,21 @@ from typing import Self, TypeVar
 from tacit.accounting import Charge
 from tacit.errors import InvalidParameter, LedgerError
 from tacit.ledger import certificate, charging, registry
+from tacit.ledger.anchor import Anchor, AnchorPosition
 from tacit.ledger.budget import Budget
 from tacit.ledger.chain import SigningKey, digest, verify_signature
 from tacit.ledger.charging import Learning, StoredAnswer, StoredFact
 from tacit.ledger.clock import Clock, correct, refuse_far_ahead, time_text
 from tacit.ledger.draft import NAME, Draft
-from tacit.ledger.elsewhere.anchor import Anchor, AnchorPosition
 from tacit.ledger.entry import Entry, Head, Record, Writes, scope_of
 from tacit.ledger.group_commit import GroupCommit, PendingWrite
 from tacit.ledger.hands.carrying import CarriesOut, Reservation
 from tacit.ledger.hands.in_hand import in_hand, is_alone
 from tacit.ledger.keys import keys_of as question_keys
-from tacit.ledger.people.roles import KnowsPeople, require_allowed, why_not
-from tacit.ledger.people.spelling import name_key
 from tacit.ledger.registry import RegisteredTable
+from tacit.ledger.roles import KnowsPeople, require_allowed, why_not
 from tacit.ledger.rotation import keys_of, require_follows, rotate
+from tacit.ledger.spelling import name_key
 from tacit.ledger.state import Pieces
 from tacit.ledger.status import BudgetStatus, Fit, Left, analysts, budget_status, first_shortfall, smallest
 from tacit.ledger.store import NotAsSigned, Rows, Store

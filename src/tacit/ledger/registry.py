@@ -15,7 +15,7 @@ from tacit.ledger.budget import ADMITS_NOTHING, EACH, Budget, budget_record, new
 from tacit.ledger.chain import canonical, digest, fresh_id, is_whole_text
 from tacit.ledger.draft import NAME, Declared, Draft, RuleBook
 from tacit.ledger.entry import Record
-from tacit.ledger.people.spelling import given_name, name_key
+from tacit.ledger.spelling import given_name, name_key
 from tacit.privacy import Loss, whole
 
 NAME_MAX = 200

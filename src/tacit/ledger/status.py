@@ -13,7 +13,7 @@ from tacit.accounting import FOR_KEYS, FOR_NOISE, Charge, Remaining, Rule, quest
 from tacit.ledger.budget import EACH, Budget
 from tacit.ledger.draft import Draft
 from tacit.ledger.entry import ACCOUNT, account_name, charge_from, scope_of
-from tacit.ledger.people.spelling import BUDGETS, name_key
+from tacit.ledger.spelling import BUDGETS, name_key
 from tacit.privacy import Loss, show
 
 

@@ -36,9 +36,9 @@ from tacit.ledger.entry import (
 )
 from tacit.ledger.hands.in_hand import ATTEMPTS
 from tacit.ledger.hands.set_aside import aside_changes
-from tacit.ledger.people.roles import ROLES, person_from
-from tacit.ledger.people.spelling import NAMES, folded
+from tacit.ledger.roles import ROLES, person_from
 from tacit.ledger.rotation import is_signed
+from tacit.ledger.spelling import NAMES, folded
 from tacit.ledger.state import place_of, whole_state
 from tacit.ledger.store import Rows
 from tacit.privacy import event_from_dict

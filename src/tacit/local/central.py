@@ -2,12 +2,14 @@
 
 n unlinkable reports of one randomizer, shuffled so that no report can be matched to its sender, reveal less about one
 person than that person's report does. Reports that can be linked, by a token or by a permanent answer, are refused.
+`release_estimate` charges that loss to a table's budget.
 """
 
 import json
 from dataclasses import dataclass
 from decimal import ROUND_UP, Context, Decimal
 from fractions import Fraction
+from typing import TYPE_CHECKING, Any
 
 from tacit.accounting import shuffled
 from tacit.errors import InvalidParameter, QueryRefused
@@ -15,6 +17,9 @@ from tacit.local.collector import Collector
 from tacit.local.protocols.protocol import Response
 from tacit.local.survey import Survey
 from tacit.privacy import ApproximateLoss, Event, FailureChance, Number, PureChoice, PureLoss, whole
+
+if TYPE_CHECKING:
+    from tacit.ledger import Ledger, RegisteredTable
 
 
 @dataclass(frozen=True)
@@ -56,7 +61,7 @@ def central_guarantee(survey: Survey, *, reports: int, delta: Number, unlinkable
     return CentralGuarantee(loss, survey.loss, count)
 
 
-def guarantee_of(collector: Collector, *, delta: Number | None, unlinkable: bool) -> CentralGuarantee:
+def _guarantee_of(collector: Collector, *, delta: Number | None, unlinkable: bool) -> CentralGuarantee:
     """Return the loss of an estimate from a collection: its reports' own epsilon, or with `delta` that of shuffling.
 
     Privacy: the local epsilon of one person's reports, times their cap.
@@ -71,7 +76,41 @@ def guarantee_of(collector: Collector, *, delta: Number | None, unlinkable: bool
     return CentralGuarantee(PureLoss(survey.epsilon * (collector.cap or 1)), survey.loss, collector.used)
 
 
-def estimate_key(collector: Collector, guarantee: CentralGuarantee) -> str:
+def release_estimate(
+    collector: Collector,
+    ledger: "Ledger",
+    table: "RegisteredTable",
+    *,
+    delta: Number | None = None,
+    unlinkable: bool = False,
+    request_id: str | None = None,
+    analyst: str | None = None,
+) -> dict[str, Any]:
+    """Charge a table's budget for an estimate from reports, store it, and return it as plain values.
+
+    Privacy: charged the local epsilon of one person's reports, times their cap; with `delta` and `unlinkable` reports,
+    the smaller loss that shuffling gives. It adds to whatever else the ledger holds about the same people.
+    """
+    from tacit.asking import Paid, Said, spend  # only here: what runs on a person's device has no such room
+
+    guarantee = _guarantee_of(collector, delta=delta, unlinkable=unlinkable)
+    paid: Paid[dict[str, Any]] = spend(
+        ledger,
+        table,
+        guarantee.events,
+        key=_estimate_key(collector, guarantee),
+        run=lambda: collector.estimate().to_dict(),
+        encode=json.dumps,
+        decode=json.loads,
+        request_id=request_id,
+        analyst=analyst,
+        loss=guarantee.loss,
+        said=Said("an estimate from reports that people perturbed themselves"),
+    )
+    return paid.value
+
+
+def _estimate_key(collector: Collector, guarantee: CentralGuarantee) -> str:
     """Return a key that identifies one estimate: the survey, its epoch, the number of reports, and the loss."""
     survey, loss = collector.survey, guarantee.loss
     delta = f", δ = {_in_keys(loss.delta)}" if isinstance(loss, ApproximateLoss) else ""

@@ -5,10 +5,10 @@ import numpy as np
 from tacit.asking import Table
 from tacit.learning.additive_asked import class_target, target_of
 from tacit.learning.additive_model import AdditiveModel
-from tacit.learning.facts.undeclared import with_target
 from tacit.learning.scoring.scorable import Scoring
 from tacit.learning.scoring.sides import RowsUsed
 from tacit.learning.shapes import Shape
+from tacit.learning.undeclared import with_target
 from tacit.plan import SCORE_BITS, UNIT, PairedBins, Scores, ValueTarget
 from tacit.privacy import Floats, Integers
 

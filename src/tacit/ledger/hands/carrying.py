@@ -15,8 +15,8 @@ from tacit.ledger.group_commit import GroupCommit
 from tacit.ledger.hands.in_hand import InHand, in_hand, taken, waited_for
 from tacit.ledger.hands.set_aside import Call, call_in_progress, less, within
 from tacit.ledger.keys import keys_of, request_name
-from tacit.ledger.people.spelling import name_key
 from tacit.ledger.registry import RegisteredTable
+from tacit.ledger.spelling import name_key
 from tacit.ledger.status import first_shortfall
 from tacit.ledger.store import Store
 from tacit.privacy import ApproximateLoss, Event

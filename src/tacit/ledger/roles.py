@@ -21,8 +21,8 @@ from tacit.ledger.chain import canonical, digest, fresh_secret
 from tacit.ledger.clock import time_text
 from tacit.ledger.draft import HELD, PEOPLE, PERSON, Draft, person_name
 from tacit.ledger.entry import Entry, Record
-from tacit.ledger.people.spelling import given_name, look, name_key
 from tacit.ledger.registry import RegisteredTable
+from tacit.ledger.spelling import given_name, look, name_key
 from tacit.ledger.store import END_VISIT, FORGET_HASH, FORGET_VISITS, KEEP_HASH, NOTE_USE, Store
 from tacit.privacy import Loss
 

@@ -22,7 +22,9 @@ from tacit.accounting import (
     shuffled,
 )
 from tacit.errors import InvalidParameter
-from tacit.local import ReportLaw, Response, gain_of, least_people, share_error
+from tacit.local.interval import ReportLaw
+from tacit.local.protocols.protocol import Response
+from tacit.local.randomized_response import gain_of, least_people, share_error
 from tacit.privacy import (
     GaussianLaw,
     LaplaceLaw,
@@ -180,9 +182,9 @@ class Tradeoff:
 
     def plot(self, path: str | Path) -> Path:
         """Draw error or epsilon against people, and write it as .png, .svg or .html; needs the `plots` extra."""
-        from tacit.forecast.curves import draw
+        from tacit.local.curves import write_curves
 
-        return draw(self, Path(path))
+        return write_curves(self, Path(path))
 
 
 def tradeoff(

@@ -12,7 +12,7 @@ import tacit
 from tacit.accounting.amplify import local_epsilon, shuffled
 from tacit.accounting.calibrate import gaussian_sigma
 from tacit.errors import InvalidParameter
-from tacit.forecast.tradeoffs import CENTRAL_GAUSSIAN, CENTRAL_LAPLACE, LOCAL, SHUFFLED, Accuracy, Kind, tradeoff
+from tacit.local.tradeoffs import CENTRAL_GAUSSIAN, CENTRAL_LAPLACE, LOCAL, SHUFFLED, Accuracy, Kind, tradeoff
 from tacit.privacy.law import GaussianLaw, LaplaceLaw
 
 CHANCE = Fraction(1, 20)

@@ -6,7 +6,8 @@ Needs the `plots` extra.
 from fractions import Fraction
 from pathlib import Path
 
-from tacit.forecast.tradeoffs import (
+from tacit.local.randomized_response import PEOPLE_MOST
+from tacit.local.tradeoffs import (
     CENTRAL_GAUSSIAN,
     CENTRAL_LAPLACE,
     LOCAL,
@@ -15,7 +16,6 @@ from tacit.forecast.tradeoffs import (
     Tradeoff,
     least_epsilon,
 )
-from tacit.local import PEOPLE_MOST
 from tacit.pictures import BLUE, GREEN, PINK, RED, Axis, Look, Spec, check_path, decades, line_panel, page, write
 
 Point = tuple[str, int, float]  # mechanism, people, and its error or epsilon
@@ -30,7 +30,7 @@ WHAT = {"mean": "a mean", "fraction": "a fraction", "counts": "{:,} counts", "ma
 POINTS = 13
 
 
-def draw(found: Tradeoff, path: Path) -> Path:
+def write_curves(found: Tradeoff, path: Path) -> Path:
     """Write the picture in the format of the path's ending, and return the path."""
     check_path(path)
     return write(_drawn(found, points(found)), path)

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tacit.forecast import curves
-from tacit.forecast.curves import LOOKS, points
-from tacit.forecast.tradeoffs import CENTRAL_LAPLACE, LOCAL, SHUFFLED, tradeoff
+from tacit.local import curves
+from tacit.local.curves import LOOKS, points
+from tacit.local.tradeoffs import CENTRAL_LAPLACE, LOCAL, SHUFFLED, tradeoff
 
 
 @pytest.fixture(autouse=True)

@@ -1,1 +1,0 @@
-"""What models learn of columns that nobody declared."""

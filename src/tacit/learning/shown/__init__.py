@@ -1,1 +1,0 @@
-"""How a fitted additive model is shown: its terms as tables and words, as pictures, and as SQL."""
