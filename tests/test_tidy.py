@@ -246,7 +246,7 @@ ALLOWED: list[tuple[Rule, Tree]] = [
         {"query/check.py": "'''As was said.'''\nsaid = 'told'\nraise QueryRefused(f\"there is no column '{said}'\")\n"},
     ),
     (rules.one_home, {"noise/bits.py": "import secrets\n", "query/sql.py": "import sqlglot\n"}),
-    (rules.one_home, {"engine/kernel/summing.py": "import ibis\nimport os\nos.environ.get('X')\n"}),
+    (rules.one_home, {"engine/kernel/summing.py": "import duckdb\nimport os\nos.environ.get('X')\n"}),
     (rules.no_other_randomness, {"gauntlet/noise/mutants.py": "import random\n"}),
     (
         gauntlet_rules.mutants_by_the_table,

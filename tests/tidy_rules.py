@@ -32,7 +32,7 @@ LAYERS = (
     ("noise",),
     ("accounting",),
     ("privacy",),
-    ("files", "hold", "json_wire", "memory", "pictures"),
+    ("files", "hold", "json_wire", "memory", "pictures", "typed_sql"),
     ("errors",),
 )
 LEVEL = {name: len(LAYERS) - row for row, names in enumerate(LAYERS) for name in names}
@@ -65,7 +65,7 @@ HOMES = {
     "cryptography": ("noise/bits.py", "ledger/chain.py", "server/listening.py", "server/pages/visits.py"),
     "sqlglot": ("query/",),
     "pyspark": ("engine/spark.py", "tables/spark_tables.py", "gauntlet/stage/spark_rows.py"),
-    "ibis": ("tables/", "engine/", "gauntlet/stage/language.py"),
+    "ibis": (),
     "psycopg": (
         *("ledger/postgres.py", "ledger/hands/session_locks.py"),
         *("gauntlet/stage/postgres_server.py", "gauntlet/stage/postgres_rows.py"),
@@ -118,6 +118,7 @@ FACE_NAMES_MAX = {
     "query": 132,  # questions and rows as JSON; relations, joins, compound questions, asides; SQL for other databases
     "release": 9,  # keys as facts keep them; a choice among sums too; a round of learning is integers without a table
     "selection": 16,
+    "typed_sql": 24,  # tables, values and types; what SQL has between values; a connection
     "tables": 41,  # people; a catalog from text, its ledger; declarations as JSON; sources together, public, elsewhere
 }
 FACE_NAMES_ELSE = 20

@@ -76,5 +76,6 @@ def test_whatever_is_loaded_after_a_charge_was_looked_for_before_it(what):
     assert not unknown, "add them to NEEDED in paying.py"
 
 
-def test_extras_that_questions_do_without_are_not_asked_for():
-    assert asked("altair", "questions")[1] == "answered"
+@pytest.mark.parametrize("package", ["altair", "ibis", "pandas"])
+def test_packages_that_questions_do_without_are_not_asked_for(package):
+    assert asked(package, "questions")[1] == "answered"

@@ -9,8 +9,7 @@ import pyarrow as pa
 
 import tacit
 from tacit.engine.embedded import EmbeddedEngine
-from tacit.engine.prepared import listed_keys
-from tacit.engine.relation import GROUP_ORDER, ROW_ORDER, UNIT, counted_rows, with_orders
+from tacit.engine.relation import GROUP_ORDER, ROW_ORDER, UNIT, counted_rows, listed_keys, with_orders
 from tacit.engine.scaled_relation import question_of_profiles
 from tacit.exact import cut_name, kept_name, people_name, scaled_name, value_name
 from tacit.plan import BINS, LARGEST_BINS, UNBOUNDED, Measured, Part
@@ -87,11 +86,11 @@ def profile_plan(start, profiles, *, measured=(X, Y)):
 def units_of(engine, plan, salt=SALT):
     """Return {unit: {key: rows}} in the order in which groups and rows are kept; a row has its values in steps."""
     source, kinds = engine._source, engine._kinds
-    with source.with_table(listed_keys(plan)) as listed:
-        rows, keys = counted_rows(plan, source.table, kinds, listed)
-        values = [value_name(at) for at in range(plan.value_count)]
-        rows = with_orders(rows, keys, values, salt) if plan.unit is not None else rows
-        found = source.fetch(rows).to_pylist()
+    listed = listed_keys(plan)
+    rows, keys = counted_rows(plan, source.table, kinds, listed)
+    values = [value_name(at) for at in range(plan.value_count)]
+    rows = with_orders(rows, keys, values, salt) if plan.unit is not None else rows
+    found = source.fetch(rows).to_pylist()
     units = defaultdict(lambda: defaultdict(list))
     for at, row in enumerate(found):
         unit = at if plan.unit is None else row[UNIT]

@@ -107,7 +107,7 @@ def test_no_key_is_beyond_what_the_loops_look_up_unchecked(macros):
     asked = tacit.table((connection, "t"), **declared).group_by("g", keys=[-2, 3]).mean("f", between=(0, 2))
     for macro in macros:  # functions of a user's own that stand in for DuckDB's
         connection.execute(f"CREATE MACRO {macro}")
-    relation, form = asked.session.engine._rows(asked.plan(epsilon=1).plan, None)
+    relation, form = asked.session.engine._rows(asked.plan(epsilon=1).plan)
     keys = asked.session.engine._source.fetch(relation).column("key").to_pylist()
     assert len(keys) == 100
     assert all(0 <= key - form.least < len(form.start_of) for key in keys)

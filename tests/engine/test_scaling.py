@@ -4,13 +4,13 @@ import math
 import random
 from bisect import bisect_left
 
-import ibis
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tacit import typed_sql as sql
 from tacit.engine import arithmetic
 from tacit.engine.patience import patient_cells, patient_scaling
 from tacit.plan import CELL_MOST, UNBOUNDED, Profile, Scaling, Vector
@@ -133,7 +133,7 @@ def bins_in_upper_halves_of_octaves(patched):
 
     def upper(length):
         below = arithmetic.bit_length(length - 1)
-        return ibis.cases((length > 0, below + ibis.greatest(below - 1, 0)))
+        return sql.cases((length > 0, below + sql.greatest(below - 1, 0)))
 
     def upper_of_words(numbers):  # of a third there are one or two binary digits less
         return right(numbers) + (numbers > 0)
@@ -225,18 +225,18 @@ def test_roots_and_digits_are_exact_in_sql():
     backend = our_connection()
     roots = [0, 1, 2, 3, (1 << 26) - 1, 94906265, 94906266, 94906267, (1 << 31) - 1, (1 << 40) - 1, (1 << 41) - 3]
     squares = [max(0, root * root + more) for root in roots for more in (-1, 0, 1)]
-    table = ibis.memtable(pa.table({"s": pa.array(squares, pa.decimal128(38, 0)), "c": pa.array([0] * len(squares))}))
+    table = sql.Lent(pa.table({"s": pa.array(squares, pa.decimal128(38, 0)), "c": pa.array([0] * len(squares))}))
     found = (
-        backend.to_pyarrow(table.select(root=arithmetic.root_length(table["s"], table["c"]))).column("root").to_pylist()
+        backend.to_arrow(table.select(root=arithmetic.root_length(table["s"], table["c"]))).column("root").to_pylist()
     )
     assert found == [0 if each == 0 else math.isqrt(each - 1) + 1 for each in squares]
     numbers = [0, 1, *[(1 << bits) + more for bits in range(1, 39) for more in (-1, 0, 1)]]
-    table = ibis.memtable(pa.table({"n": numbers}))
-    digits = backend.to_pyarrow(table.select(digits=arithmetic.bit_length(table["n"])))
+    table = sql.Lent(pa.table({"n": numbers}))
+    digits = backend.to_arrow(table.select(digits=arithmetic.bit_length(table["n"])))
     assert digits.column("digits").to_pylist() == [number.bit_length() for number in numbers]
-    table = ibis.memtable(pa.table({"n": [CELL_MOST] * 2, "m": [2**63 - 1] * 2}))
+    table = sql.Lent(pa.table({"n": [CELL_MOST] * 2, "m": [2**63 - 1] * 2}))
     summed = table.agg(n=table["n"].sum(), m=table["m"].sum())
-    digits = backend.to_pyarrow(summed.select(**{name: arithmetic.bit_length(summed[name]) for name in "nm"}))
+    digits = backend.to_arrow(summed.select(**{name: arithmetic.bit_length(summed[name]) for name in "nm"}))
     assert digits.to_pylist() == [{"n": 40, "m": 64}]  # a sum has 128 bits
 
 

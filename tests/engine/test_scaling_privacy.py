@@ -8,10 +8,10 @@ Each claim comes with mutants of the code that must break it.
 import random
 from collections import defaultdict
 
-import ibis
 import numpy as np
 import pytest
 
+from tacit import typed_sql as sql
 from tacit.engine import arithmetic, scaled_relation, unit_cells
 from tacit.engine.patience import patient_cells, patient_scaling
 from tacit.plan import CELL_MOST, Profile, Scaling, Vector
@@ -108,7 +108,7 @@ def weight_of_each_cell_alone(patched):
 
 
 def weight_of_the_first_vector_alone(patched):
-    patched.setattr(scaled_relation.ibis, "least", lambda first, *_: first)
+    patched.setattr(scaled_relation.sql, "least", lambda first, *_: first)
 
 
 def scaled_away_from_zero(patched):
@@ -121,7 +121,7 @@ def scaled_away_from_zero(patched):
 def root_rounded_down(patched):
     right = arithmetic.root_length
     patched.setattr(
-        arithmetic, "root_length", lambda squares, coarse: right(squares, coarse) - (ibis.literal(1) << coarse)
+        arithmetic, "root_length", lambda squares, coarse: right(squares, coarse) - (sql.literal(1) << coarse)
     )
 
 
@@ -244,7 +244,7 @@ def cut_clipped_at_the_whole_tail(patched):
 
 
 def totals_held_by_every_cell(patched):
-    patched.setattr(unit_cells.OverUnit, "is_first", lambda _: ibis.literal(True))
+    patched.setattr(unit_cells.OverUnit, "is_first", lambda _: sql.literal(True))
 
 
 @pytest.mark.parametrize("mutant", [cut_not_clipped, cut_clipped_at_the_whole_tail, totals_held_by_every_cell])
@@ -279,7 +279,7 @@ def test_a_unit_moves_one_bin_of_a_profile_by_one(path):
 
 def test_a_mutant_that_puts_each_cell_in_a_bin_moves_more(monkeypatch):
     right = scaled_relation.unbounded_cells
-    monkeypatch.setattr(scaled_relation, "unbounded_cells", lambda *words: right(*words).mutate(unit=ibis.row_number()))
+    monkeypatch.setattr(scaled_relation, "unbounded_cells", lambda *words: right(*words).mutate(unit=sql.row_number()))
     with pytest.raises(AssertionError):
         assert_one_bin_moves_by_one("sql")
 

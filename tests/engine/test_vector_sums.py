@@ -14,6 +14,8 @@ from tacit.engine.embedded import EmbeddedEngine
 from tacit.engine.kernel import coding, compiled, kernel_path, scaling_loops, summing, vector_sums
 from tacit.exact import cut_name, kept_name, people_name, scaled_name
 from tacit.plan import BINS, CELL_MOST, UNBOUNDED, WEIGHT_BITS, Cells, Measured, Profile, Scaling, Vector
+from tacit.tables.source import Source
+from tacit.typed_sql import sql_of
 from tests.engine import scaled_plans
 from tests.engine import scaling_reference as reference
 from tests.engine.exact import SALT, as_table, on_path, question
@@ -396,14 +398,16 @@ def test_what_the_loops_cannot_hold_is_left_to_sql():
     assert not kernel_path.supports(largest, engine._source)
 
 
-def test_rows_are_read_once_for_a_question_and_its_profile():
-    """The relation that DuckDB runs is the same, so it is prepared once."""
+def test_a_question_and_its_profile_read_the_same_rows(monkeypatch):
+    read, stream = [], Source.stream
+    monkeypatch.setattr(Source, "stream", lambda *given: read.append(sql_of(given[1])) or stream(*given))
     engine, plan = plan_of(ROWS, Scaling(1, (COUNT, ABOUT), BOTH))
     asked = profile_plan(plan, (Profile(1, COUNT),), Cells(plan.keys, plan.public_keys))
     with on_path("kernel"):
         engine.aggregate(plan, SALT)
         engine.aggregate(asked, SALT)
-    assert len(engine._prepared._kept) == 1
+    assert len(read) == 2
+    assert read[0] == read[1]
 
 
 def test_where_nothing_is_compiled_the_loops_give_the_same_as_python(monkeypatch):

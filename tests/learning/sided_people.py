@@ -41,7 +41,8 @@ def people_table(rows: pa.Table | None = None, **declared: Any) -> Table:
 
 def units_in(table: Table, column: str = "person") -> list[Any]:
     """Return the units of a table's rows, sorted: what only a test may read."""
-    values: list[Any] = table.session.engine.source.table.to_pyarrow().column(column).to_pylist()
+    source = table.session.engine.source
+    values: list[Any] = source.fetch(source.table).column(column).to_pylist()
     return sorted(values)
 
 

@@ -4,11 +4,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import ibis
 import pyarrow as pa
 import pytest
 
 import tacit
+from tacit import typed_sql as sql
 from tacit.asking import Table
 from tacit.engine import derived
 from tacit.learning import Holdout, rows_used
@@ -34,9 +34,11 @@ def test_sides_are_of_whole_units_whatever_the_order_of_rows():
 
 def test_a_holdout_by_row_order_is_found(monkeypatch: pytest.MonkeyPatch):
     def by_row_order(relation: SomeUnits, source: Source, unit: str | None) -> Source:
-        numbered = source.table.mutate(at=ibis.row_number())
-        share = numbered["at"] * PLACES // source.table.count().as_scalar()
-        return replace(source, table=numbered.filter([share >= relation.first, share < relation.end]).drop("at"))
+        numbered = source.table.mutate(at=sql.row_number(), rows=source.table.count().over(sql.window()))
+        share = numbered["at"] * PLACES // numbered["rows"]
+        return replace(
+            source, table=numbered.filter([share >= relation.first, share < relation.end]).drop("at", "rows")
+        )
 
     monkeypatch.setattr(derived, "some_units", by_row_order)
     assert not sides_are_of_whole_units_whatever_the_order()

@@ -270,7 +270,8 @@ def test_an_additive_model_is_scored_by_the_engine_as_it_predicts():
     model.fit(holdout.training, target="buys", features=features)
     score = holdout.score(model, epsilon=4)
     assert score.is_fresh
-    rest = holdout.rest.session.engine.source.table.to_pyarrow()
+    source = holdout.rest.session.engine.source
+    rest = source.fetch(source.table)
     chance, bought = model.predict_proba(rest)[:, 1], np.array(rest.column("buys").to_pylist()) == "yes"
     assert abs(score["accuracy"].value - ((chance > 0.5) == bought).mean()) < SURELY * score["accuracy"].margin
     assert abs(score["AUC"].value - auc_of(chance, bought)) < SURELY * score["AUC"].margin
@@ -285,7 +286,8 @@ def test_numbers_of_an_additive_model_are_scored_as_it_predicts():
     holdout = Holdout(people_table(rows_of(3000, seed=6)), share=0.4)
     model = AdditiveRegressor(epsilon=2).fit(holdout.training, target="hours", features=["age", "sex"])
     score = holdout.score(model, epsilon=4, largest_error=50)
-    rest = holdout.rest.session.engine.source.table.to_pyarrow()
+    source = holdout.rest.session.engine.source
+    rest = source.fetch(source.table)
     error = rest.column("hours").to_numpy() - model.predict(rest)
     assert abs(score["RMSE"].value - math.sqrt((error**2).mean())) < SURELY * score["RMSE"].margin
     assert abs(score["MAE"].value - abs(error).mean()) < SURELY * score["MAE"].margin
@@ -296,7 +298,8 @@ def test_a_linear_regression_is_scored_as_it_predicts():
     model = LinearRegression(epsilon=2).fit(holdout.training, target="hours", features=["age", "sex"])
     score = holdout.score(model, epsilon=4, largest_error=50)
     assert score.is_fresh
-    rest = holdout.rest.session.engine.source.table.to_pyarrow()
+    source = holdout.rest.session.engine.source
+    rest = source.fetch(source.table)
     error = rest.column("hours").to_numpy() - model.predict(rest)
     assert abs(score["RMSE"].value - math.sqrt((error**2).mean())) < SURELY * score["RMSE"].margin
 

@@ -101,7 +101,7 @@ def test_ours_is_locked_down_and_a_users_connection_is_not(tmp_path):
         f"ATTACH '{tmp_path / 'x.db'}'",
     ):
         with pytest.raises(duckdb.Error):
-            ours.raw_sql(statement)
+            ours.con.execute(statement)
     connection, name = as_connection(tmp_path)
     protected((connection, name))
     connection.execute("SET threads = 2")

@@ -44,9 +44,10 @@ PAIRS += [(as_database, as_database)]
 
 def joined(visits, people):
     """Return (day, name, each x) of the visits of known people, in order."""
-    table = visits.table.join(people.table, visits.table.id.cast("int64") == people.table.id.cast("int64"))
+    known = people.table.select("name", who=people.table["id"].cast("int64"), other=people.table["x"])
+    table = visits.table.inner_join(known, visits.table["id"].cast("int64") == known["who"])
     both = replace(visits, files=visits.files + people.files)
-    rows = both.fetch(table.select("day", "name", "x", other=table["x_right"])).to_pylist()
+    rows = both.fetch(table.select("day", "name", "x", "other")).to_pylist()
     return sorted(tuple(str(cell) for cell in row.values()) for row in rows)
 
 

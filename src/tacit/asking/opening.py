@@ -381,7 +381,7 @@ def _unit(unit: object, opened: Source) -> str | RowUnit:
 def _refuse_merged(unit: str, opened: Source) -> None:
     """Refuse a unit column in which different cells may be read as equal: two people would be bounded as one."""
     stored = opened.table[unit].type()
-    is_wide = "UINT128" in str(stored)  # a type of DuckDB's that Ibis has no name for
+    is_wide = stored.kind == "uint128"
     if opened.columns[unit].type == "other" and not (stored.is_uuid() or stored.is_binary() or is_wide):
         raise QueryRefused(
             f"column '{unit}' cannot be the unit: its type is not number, text, date, timestamp, bytes or UUID"

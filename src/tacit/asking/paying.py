@@ -28,9 +28,8 @@ Value = TypeVar("Value")
 
 # What an answer is computed and printed with, and what some of them load only when they need it.
 NEEDED = (
-    *("numpy", "flint", "cryptography", "duckdb", "ibis", "sqlglot", "rich", "numba", "llvmlite"),
+    *("numpy", "flint", "cryptography", "duckdb", "sqlglot", "rich", "numba", "llvmlite"),
     *("pyarrow", "pyarrow._compute", "pyarrow.dataset", "pyarrow._dataset", "pyarrow.parquet", "pyarrow._parquet"),
-    *("pyarrow_hotfix", "ibis.backends.duckdb", "ibis.backends.duckdb.converter", "ibis.formats.pyarrow"),
 )
 # The compiled loops are kept under the versions of these.
 VERSIONED = ("numba", "llvmlite", "numpy")

@@ -1,13 +1,10 @@
 """Exact whole-number arithmetic in SQL: what scaling needs, and no number on the way that could overflow.
 
-DuckDB adds integers of 64 bits up in 128 bits, which Ibis takes for 64. Such a sum is cut to a public limit, and only
-then stored in 64 bits (`narrowed`). Ibis writes a division of integers as one of floats, so DuckDB's own is called by
-name. Nothing here raises on any row: limits are applied before a product is made.
+DuckDB adds integers of 64 bits up in 128 bits. Such a sum is cut to a public limit, and only then stored in 64 bits
+(`narrowed`). Nothing here raises on any row: limits are applied before a product is made.
 """
 
-import ibis
-import ibis.expr.types as ir
-
+from tacit import typed_sql as sql
 from tacit.plan import BINS, CELL_MOST, LARGEST_LEAST, WEIGHT_BITS, Vector
 
 ONE = 1 << WEIGHT_BITS
@@ -19,51 +16,50 @@ WIDE = "decimal(38, 0)"
 # A shift by more is the same for every number that occurs here.
 _SHIFT_MOST = 120
 
-# DuckDB's division of integers towards 0, and an integer in binary digits.
-_divide = ibis.udf.scalar.builtin(lambda number, _: number, name="divide", signature=(("int64", "int64"), "int64"))
-_in_binary = ibis.udf.scalar.builtin(lambda number: number, name="bin", signature=(("int64",), "string"))
+# An integer in binary digits.
+_in_binary = sql.function("bin", "string")
 
 
-def whole(value: int) -> ir.IntegerScalar:
+def whole(value: int) -> sql.Value:
     """Return a public number as a 64-bit integer."""
-    return ibis.literal(value, "int64")
+    return sql.literal(value, "int64")
 
 
-def narrowed(value: ir.Value) -> ir.IntegerValue:
+def narrowed(value: sql.Value) -> sql.Value:
     """Return a number that is known to fit 64 bits as a 64-bit integer."""
-    return value.cast(WIDE).cast("int64")
+    return value.cast("int64")
 
 
-def signed_as(size: ir.IntegerValue, value: ir.IntegerValue) -> ir.IntegerValue:
+def signed_as(size: sql.Value, value: sql.Value) -> sql.Value:
     """Return a size with the sign of a value."""
-    return ibis.cases((value < 0, -size), else_=size)
+    return sql.cases((value < 0, -size), else_=size)
 
 
-def fine_steps(steps: ir.IntegerValue, shift: int) -> ir.IntegerValue:
+def fine_steps(steps: sql.Value, shift: int) -> sql.Value:
     """Return a sum of steps in fine steps, towards 0, within CELL_MOST; the sum may have 128 bits."""
     size = steps.abs()
     if shift < 0:
-        size = narrowed(ibis.least(size >> min(-shift, _SHIFT_MOST), whole(CELL_MOST)))
+        size = narrowed(sql.least(size >> min(-shift, _SHIFT_MOST), whole(CELL_MOST)))
     else:
         most = max(1, CELL_MOST >> shift)  # from here on, shifting gives CELL_MOST or more
-        size = narrowed(ibis.least(size, whole(most)))
+        size = narrowed(sql.least(size, whole(most)))
         size = size * whole(CELL_MOST // most)
     return signed_as(size, steps)
 
 
-def coarse_bits(top: ir.IntegerValue) -> ir.IntegerValue:
+def coarse_bits(top: sql.Value) -> sql.Value:
     """Return how many binary digits of a vector's sizes are left out before they are squared, from the largest one."""
-    return ibis.greatest(bit_length(top) - whole(SQUARED_BITS), whole(0))
+    return sql.greatest(bit_length(top) - whole(SQUARED_BITS), whole(0))
 
 
-def square(size: ir.IntegerValue, coarse: ir.IntegerValue) -> ir.IntegerValue:
+def square(size: sql.Value, coarse: sql.Value) -> sql.Value:
     """Return the square of a size without its last digits, rounded up: at most 2^40."""
     up = (whole(1) << coarse) - whole(1)
     short = (size + up) >> coarse
     return short * short
 
 
-def root_length(squares: ir.IntegerValue, coarse: ir.IntegerValue) -> ir.IntegerValue:
+def root_length(squares: sql.Value, coarse: sql.Value) -> sql.Value:
     """Return the least whole number whose square is at least a sum of squares, with its last digits put back.
 
     A float tells the root of up to 2^82 to within 1; whole numbers decide.
@@ -71,28 +67,26 @@ def root_length(squares: ir.IntegerValue, coarse: ir.IntegerValue) -> ir.Integer
     wide, near = squares.cast(WIDE), squares.cast("float64").sqrt().floor().cast("int64")
     tries = [near - whole(1), near, near + whole(1)]
     enough = [(each.cast(WIDE) * each.cast(WIDE) >= wide, each) for each in tries]
-    root = ibis.cases((squares == 0, whole(0)), *enough, else_=near + whole(2))
+    root = sql.cases((squares == 0, whole(0)), *enough, else_=near + whole(2))
     return root << coarse
 
 
-def sum_length(sizes: ir.IntegerValue) -> ir.IntegerValue:
+def sum_length(sizes: sql.Value) -> sql.Value:
     """Return a sum of sizes, or LENGTH_MOST if it is larger."""
-    return narrowed(ibis.least(sizes, whole(LENGTH_MOST)))
+    return narrowed(sql.least(sizes, whole(LENGTH_MOST)))
 
 
-def weight_within(length: ir.IntegerValue, cap: int) -> ir.IntegerValue:
+def weight_within(length: sql.Value, cap: int) -> sql.Value:
     """Return the weight of a vector of this length: in full up to the cap."""
-    return ibis.cases((length > whole(cap), _divide(whole(cap << WEIGHT_BITS), length)), else_=whole(ONE))
+    return sql.cases((length > whole(cap), whole(cap << WEIGHT_BITS) // length), else_=whole(ONE))
 
 
-def scaled(fine: ir.IntegerValue, weight: ir.IntegerValue) -> ir.IntegerValue:
+def scaled(fine: sql.Value, weight: sql.Value) -> sql.Value:
     """Return what a unit adds, towards 0: a size of 2^38 times a weight of 2^24 is within 64 bits."""
     return signed_as((fine.abs() * weight) >> WEIGHT_BITS, fine)
 
 
-def kept_and_cut(
-    kept: ir.IntegerValue, rest: ir.IntegerValue, vector: Vector
-) -> tuple[ir.IntegerValue, ir.IntegerValue]:
+def kept_and_cut(kept: sql.Value, rest: sql.Value, vector: Vector) -> tuple[sql.Value, sql.Value]:
     """Return what a unit adds to the two totals, from what was left of its vector and what was taken."""
     most = whole(vector.total_most)
     within = narrowed(_clipped(kept, most))
@@ -101,23 +95,23 @@ def kept_and_cut(
     return signed_as(within.abs() >> shift, within), signed_as(taken.abs() >> shift, taken)
 
 
-def _clipped(value: ir.IntegerValue, most: ir.IntegerValue) -> ir.IntegerValue:
-    return ibis.cases((value > most, most), (value < -most, -most), else_=value)
+def _clipped(value: sql.Value, most: sql.Value) -> sql.Value:
+    return sql.cases((value > most, most), (value < -most, -most), else_=value)
 
 
-def bit_length(size: ir.IntegerValue) -> ir.IntegerValue:
+def bit_length(size: sql.Value) -> sql.Value:
     """Return how many binary digits a whole number has: none for 0."""
-    return ibis.cases((size == 0, whole(0)), else_=_in_binary(size).length().cast("int64"))
+    return sql.cases((size == 0, whole(0)), else_=_in_binary(size).length().cast("int64"))
 
 
-def length_bin(length: ir.IntegerValue) -> ir.IntegerValue:
+def length_bin(length: sql.Value) -> sql.Value:
     """Return the bin of a length in a profile of two bins an octave; NULL for 0."""
-    below = ibis.greatest(length - whole(1), whole(0))
-    place = bit_length(below) + bit_length(_divide(below, whole(3)))
-    return ibis.cases((length > 0, ibis.least(place, whole(BINS - 1))))
+    below = sql.greatest(length - whole(1), whole(0))
+    place = bit_length(below) + bit_length(below // whole(3))
+    return sql.cases((length > 0, sql.least(place, whole(BINS - 1))))
 
 
-def octave(size: ir.FloatingValue) -> ir.IntegerValue:
+def octave(size: sql.Value) -> sql.Value:
     """Return floor(log2 size) of a float above 0, counted from LARGEST_LEAST and within the bins: exact for any float.
 
     Multiplying by a power of two is exact here, and what then fits 63 bits is counted in binary digits.
@@ -126,4 +120,4 @@ def octave(size: ir.FloatingValue) -> ir.IntegerValue:
     small = bit_length((size * float(1 << reach)).floor().cast("int64")) - whole(1)
     large = bit_length((size * 2.0).floor().cast("int64")) + whole(reach - 2)
     ends = (size >= 2.0 ** (reach - 1), whole(2 * reach - 1)), (size >= 2.0 ** (reach - 2), whole(2 * reach - 2))
-    return ibis.cases(*ends, (size >= 0.5, large), (size * float(1 << reach) >= 1.0, small), else_=whole(0))
+    return sql.cases(*ends, (size >= 0.5, large), (size * float(1 << reach) >= 1.0, small), else_=whole(0))

@@ -1,15 +1,13 @@
-"""Converts cells between types in Ibis: implicit widening, the catalogue's casts, and the settling of raw floats.
+"""Converts cells between types in SQL: implicit widening, the catalogue's casts, and the settling of raw floats.
 
 No conversion can fail on a row: a cell that does not fit becomes NULL. The functions of the language are in
 `translations.py`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
-import ibis
-import ibis.expr.types as ir
-
+from tacit import typed_sql as sql
 from tacit.errors import QueryRefused
 from tacit.query import DIGITS_MAX, TIMESTAMP, Call, Kind, Scalar, Value, common, phrase
 from tacit.tables import FIRST_SECOND, LAST_SECOND
@@ -37,7 +35,7 @@ class Cell:
     its end: settling every step would mention each argument twice, and the text of a question would double each time.
     """
 
-    value: ir.Value
+    value: sql.Value
     kind: Kind
     raw: bool = False
 
@@ -45,41 +43,36 @@ class Cell:
         """Return the cell with NaN as NULL and −0.0 as 0.0."""
         if not self.raw:
             return self
-        zero = ibis.literal("0").cast("float64")
-        value = ibis.cases((self.value.isnan(), ibis.null("float64")), else_=self.value + zero)
+        zero = sql.literal("0").cast("float64")
+        value = sql.cases((self.value.isnan(), sql.null("float64")), else_=self.value + zero)
         return Cell(value, self.kind)
 
 
-def under_names(values: Mapping[str, ir.Value]) -> list[ir.Value]:
-    """Return values under names, for Ibis to select: as keyword arguments, a column called 'self' would be another."""
-    return [value.name(name) for name, value in values.items()]
-
-
 def type_name(kind: Kind) -> str:
-    """Return a kind as Ibis names it."""
+    """Return a kind as typed SQL names it."""
     if kind.type == "decimal":
         return f"decimal({kind.digits}, {kind.scale})"
     return "timestamp(6)" if kind.type == "timestamp" else _PLAIN[kind.type]
 
 
-def nothing(kind: Kind) -> ir.Value:
+def nothing(kind: Kind) -> sql.Value:
     """Return NULL of a kind."""
-    return ibis.null(type_name(kind))
+    return sql.null(type_name(kind))
 
 
-def settle_int(wide: ir.Value) -> ir.Value:
+def settle_int(wide: sql.Value) -> sql.Value:
     """Return a wide whole number as an int, NULL where it is beyond 64 bits."""
-    return wide.try_cast("int64")
+    return wide.cast("int64")
 
 
-def settle_time(value: ir.Value, kind: Kind) -> ir.Value:
+def settle_time(value: sql.Value, kind: Kind) -> sql.Value:
     """Return a date or timestamp, NULL outside years 1 to 9999."""
     end = LAST_DAY if kind.type == "date" else f"{LAST_DAY} 23:59:59.999999"
-    low, high = (ibis.literal(day).cast(type_name(kind)) for day in (FIRST_DAY, end))
-    return ibis.cases(((value >= low) & (value <= high), value), else_=nothing(kind))
+    low, high = (sql.literal(day).cast(type_name(kind)) for day in (FIRST_DAY, end))
+    return sql.cases(((value >= low) & (value <= high), value), else_=nothing(kind))
 
 
-def widen(cell: Cell, kind: Kind) -> ir.Value:
+def widen(cell: Cell, kind: Kind) -> sql.Value:
     """Return a cell as a kind that holds all its values."""
     if cell.kind.type == "null":
         return nothing(kind)
@@ -98,7 +91,7 @@ class TranslatedCall:
     cells: tuple[Cell, ...]
     kind: Kind
 
-    def values(self, kind: Kind | None = None) -> list[ir.Value]:
+    def values(self, kind: Kind | None = None) -> list[sql.Value]:
         """Return the arguments, all widened to one kind."""
         shared = self.shared() if kind is None else kind
         return [widen(cell, shared) for cell in self.cells]
@@ -125,67 +118,61 @@ class TranslatedCall:
         return value
 
 
-def _to_bool(cell: Cell, kind: Kind) -> ir.Value:
+def _to_bool(cell: Cell, kind: Kind) -> sql.Value:
     if cell.kind.type == "int":
-        return cell.value != ibis.literal(0, "int64")
+        return cell.value != sql.literal(0, "int64")
     text = cell.value.strip()
     true, false = (_in_any_case(text, word) for word in ("true", "false"))
-    return ibis.cases((true, ibis.literal(True)), (false, ibis.literal(False)), else_=nothing(kind))
+    return sql.cases((true, sql.literal(True)), (false, sql.literal(False)), else_=nothing(kind))
 
 
-def _to_int(cell: Cell, kind: Kind) -> ir.Value:
+def _to_int(cell: Cell, kind: Kind) -> sql.Value:
     if cell.kind.type == "bool":
         return cell.value.cast(type_name(kind))
     if cell.kind.type == "text":
-        return _shaped(cell, _INT_TEXT).try_cast("int64")
+        return _shaped(cell, _INT_TEXT).cast("int64")
     if cell.kind.type == "decimal":
-        return _decimal_text(cell).re_replace("[.][0-9]*$", "").try_cast("int64")
-    return trunc(cell.value).try_cast("int64")
+        return _decimal_text(cell).re_replace("[.][0-9]*$", "").cast("int64")
+    return cell.value.trunc().cast("int64")
 
 
-@ibis.udf.scalar.builtin  # type: ignore[untyped-decorator]
-def trunc(number: float) -> float:
-    """Return a number without its digits after the point (the engine's function); NaN and ±Inf stay as they are."""
-    raise NotImplementedError
-
-
-def _to_float(cell: Cell, kind: Kind) -> ir.Value:
+def _to_float(cell: Cell, kind: Kind) -> sql.Value:
     if cell.kind.type != "text":
         return widen(cell, kind)
-    read = _shaped(cell, _FLOAT_TEXT).try_cast("float64")
-    finite = ibis.cases((read.isinf(), ibis.null("float64")), else_=read)
+    read = _shaped(cell, _FLOAT_TEXT).cast("float64")
+    finite = sql.cases((read.isinf(), sql.null("float64")), else_=read)
     return Cell(finite, kind, raw=True).settled().value
 
 
-def _to_decimal(cell: Cell, kind: Kind) -> ir.Value:
-    return (_shaped(cell, _DECIMAL_TEXT) if cell.kind.type == "text" else cell.value).try_cast(type_name(kind))
+def _to_decimal(cell: Cell, kind: Kind) -> sql.Value:
+    return (_shaped(cell, _DECIMAL_TEXT) if cell.kind.type == "text" else cell.value).cast(type_name(kind))
 
 
-def _to_text(cell: Cell, _kind: Kind) -> ir.Value:
+def _to_text(cell: Cell, _kind: Kind) -> sql.Value:
     return _decimal_text(cell) if cell.kind.type == "decimal" else cell.value.cast("string")
 
 
-def _to_date(cell: Cell, _kind: Kind) -> ir.Value:
+def _to_date(cell: Cell, _kind: Kind) -> sql.Value:
     if cell.kind.type == "timestamp":
         return cell.value.cast("date")
     return _moment(cell).cast("date")
 
 
-def _to_timestamp(cell: Cell, kind: Kind) -> ir.Value:
+def _to_timestamp(cell: Cell, kind: Kind) -> sql.Value:
     if cell.kind.type == "date":
         return cell.value.cast(type_name(kind))
     return _moment(cell)
 
 
-def _moment(cell: Cell) -> ir.Value:
+def _moment(cell: Cell) -> sql.Value:
     """A text as a timestamp in UTC. The engine's cast to a timestamp ignores an offset; its zoned cast reads it."""
     text = _shaped(cell, _TIME_TEXT)
-    zoned = in_utc(text.try_cast("timestamp('UTC', 6)"))
-    plain = text.try_cast(type_name(TIMESTAMP))
-    return settle_time(ibis.cases((text.re_search(_HAS_ZONE), zoned), else_=plain), TIMESTAMP)
+    zoned = in_utc(text.cast("timestamp('UTC', 6)"))
+    plain = text.cast(type_name(TIMESTAMP))
+    return settle_time(sql.cases((text.re_search(_HAS_ZONE), zoned), else_=plain), TIMESTAMP)
 
 
-def in_utc(zoned: ir.Value) -> ir.Value:
+def in_utc(zoned: sql.Value) -> sql.Value:
     """Return a timestamp with a zone in UTC, NULL outside the calendar.
 
     It goes through the count of microseconds, because a cast would use the connection's own zone. A count outside the
@@ -193,16 +180,14 @@ def in_utc(zoned: ir.Value) -> ir.Value:
     """
     count = epoch_us(zoned)
     within = count.between(FIRST_SECOND * 10**6, LAST_SECOND * 10**6 + 999_999)
-    return make_timestamp(ibis.cases((within, count), else_=ibis.null("int64")))
+    return make_timestamp(sql.cases((within, count), else_=sql.null("int64")))
 
 
-epoch_us = ibis.udf.scalar.builtin(lambda when: when, name="epoch_us", signature=(("timestamp('UTC', 6)",), "int64"))
-make_timestamp = ibis.udf.scalar.builtin(
-    lambda count: count, name="make_timestamp", signature=(("int64",), "timestamp(6)")
-)
+epoch_us = sql.function("epoch_us", "int64")
+make_timestamp = sql.function("make_timestamp", "timestamp(6)")
 
 
-CASTS: dict[str, Callable[[Cell, Kind], ir.Value]] = {
+CASTS: dict[str, Callable[[Cell, Kind], sql.Value]] = {
     "cast_bool": _to_bool,
     "cast_int": _to_int,
     "cast_float": _to_float,
@@ -235,16 +220,16 @@ _NO_CAST = {
 }
 
 
-def _decimal_text(cell: Cell) -> ir.Value:
+def _decimal_text(cell: Cell) -> sql.Value:
     """A decimal in digits; one digit more than it needs, so that engines write the 0 before the point."""
     wider = Kind("decimal", min(cell.kind.digits + 1, DIGITS_MAX), cell.kind.scale)
     return cell.value.cast(type_name(wider)).cast("string")
 
 
-def _shaped(cell: Cell, shape: str) -> ir.Value:
+def _shaped(cell: Cell, shape: str) -> sql.Value:
     """The trimmed text where it has the shape, else ''; an engine's own cast reads more than we promise."""
-    return cell.value.strip().re_extract(shape, 0)
+    return cell.value.strip().re_extract(shape)
 
 
-def _in_any_case(text: ir.Value, word: str) -> ir.Value:
+def _in_any_case(text: sql.Value, word: str) -> sql.Value:
     return text.re_search("^" + "".join(f"[{letter}{letter.upper()}]" for letter in word) + "$")

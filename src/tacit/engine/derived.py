@@ -1,6 +1,6 @@
 """The rows of a relation as an ordinary source, so that every path reads them as it reads a stored table.
 
-`derived_source` gives a source whose table is an Ibis expression over the stored one. A unit's rows in it are a pure
+`derived_source` gives a source whose table is an SQL relation over the stored one. A unit's rows in it are a pure
 function of that unit's own rows, whatever other rows there are and in whatever order threads see them
 (docs/proofs/relations.md): whole numbers are added up in 128 bits, floats as whole steps that are held within a public
 range, and nothing else depends on an order. No row can make it fail: what does not fit its type is NULL.
@@ -12,11 +12,9 @@ from decimal import Decimal
 from functools import partial
 from typing import assert_never
 
-import ibis
-import ibis.expr.types as ir
-
-from tacit.engine.conversion import type_name, under_names
-from tacit.engine.expression import to_ibis
+from tacit import typed_sql as sql
+from tacit.engine.conversion import type_name
+from tacit.engine.expression import to_sql
 from tacit.engine.joining import (
     Sides,
     joined_rows,
@@ -30,7 +28,6 @@ from tacit.engine.joining import (
 )
 from tacit.engine.patience.patient_units import Added, rows_on_disk
 from tacit.engine.relation import belongs_to_someone, leaving, unit_value
-from tacit.engine.translations import floor_of
 from tacit.query import (
     FLOAT,
     Join,
@@ -174,21 +171,21 @@ class _UnitRows:
         kinds = kinds_of(source)
         conditions = [belongs_to_someone(unit_value(table, self.unit, kinds))]
         if relation.where is not None:
-            conditions.append(to_ibis(relation.where, table, kinds))
+            conditions.append(to_sql(relation.where, table, kinds))
         kept = table.filter(conditions)
         who = {self.unit: plain_unit(unit_value(kept, self.unit, kinds))}
-        who |= {key.name: to_ibis(key.expression, kept, kinds) for key in relation.keys}
+        who |= {key.name: to_sql(key.expression, kept, kinds) for key in relation.keys}
         self.who = list(who)
         self.added = [_added(output.name, output.aggregate, kinds) for output in relation.outputs]
         values = {each.name: _row_value(each, kept, kinds) for each in self.added if each.kind is not None}
-        self.table = kept.select(under_names(who | values))
+        self.table = kept.select(**(who | values))
 
-    def summed(self) -> ir.Table:
+    def summed(self) -> sql.Table:
         """Return one row for each unit and key, with the aggregates."""
         if not self.added:
             return self.table.distinct()
         outputs = {each.name: _aggregated(each, self.table) for each in self.added}
-        return self.table.group_by(self.who).agg(under_names(outputs))
+        return self.table.group_by(self.who).agg(**outputs)
 
 
 def _added(name: str, aggregate: UnitAggregate, kinds: Mapping[str, Kind]) -> Added:
@@ -196,12 +193,12 @@ def _added(name: str, aggregate: UnitAggregate, kinds: Mapping[str, Kind]) -> Ad
     return Added(name, aggregate, kind, unit_aggregate_kind(aggregate, kinds), STEP_BITS)
 
 
-def _unit_facts(unit: ir.Value) -> ColumnFacts:
+def _unit_facts(unit: sql.Value) -> ColumnFacts:
     kind = unit.type()
     if kind.is_string():
         return ColumnFacts("text")
     if kind.is_decimal():
-        return ColumnFacts("decimal", scale=kind.scale or 0, digits=kind.precision or 38)
+        return ColumnFacts("decimal", scale=kind.scale, digits=kind.digits)
     if kind.is_integer():
         return ColumnFacts("int")
     if kind.is_floating():
@@ -211,12 +208,12 @@ def _unit_facts(unit: ir.Value) -> ColumnFacts:
     return ColumnFacts("date" if kind.is_date() else "timestamp")
 
 
-def _row_value(each: Added, table: ir.Table, kinds: Mapping[str, Kind]) -> ir.Value:
+def _row_value(each: Added, table: sql.Table, kinds: Mapping[str, Kind]) -> sql.Value:
     """Return what one row brings to an aggregate: never more than adding it up can hold."""
     aggregate, kind = each.aggregate, each.kind
     if aggregate.expression is None or kind is None:
         raise TypeError("only a count has no expression")
-    value = to_ibis(aggregate.expression, table, kinds)
+    value = to_sql(aggregate.expression, table, kinds)
     if aggregate.kind == "count":
         return value.notnull()
     if aggregate.kind == "count_distinct":
@@ -224,29 +221,29 @@ def _row_value(each: Added, table: ir.Table, kinds: Mapping[str, Kind]) -> ir.Va
     if aggregate.kind in ("sum", "mean") and kind.type == "float":
         return _whole_steps(value)
     if aggregate.kind in ("sum", "mean") and kind.type == "decimal" and kind.digits > DECIMAL_DIGITS:
-        most = ibis.literal(str(Decimal(f"{10**DECIMAL_DIGITS - 1}e-{kind.scale}"))).cast(type_name(kind))
+        most = sql.literal(str(Decimal(f"{10**DECIMAL_DIGITS - 1}e-{kind.scale}"))).cast(type_name(kind))
         return _held(value, most, -most)
     return value
 
 
-def _whole_steps(value: ir.FloatingValue) -> ir.Value:
+def _whole_steps(value: sql.Value) -> sql.Value:
     """Return a float as a whole number of steps, rounded by floor(x + 1/2); NULL is NULL, infinities are held."""
     most = float(2**FLOAT_BITS)
-    steps = _held(value, ibis.literal(most), ibis.literal(-most)) * float(2**STEP_BITS) + 0.5
-    return floor_of(steps).cast(WIDE)  # not Ibis's floor, which is of 64 bits: NULL from 2^33 on
+    steps = _held(value, sql.literal(most), sql.literal(-most)) * float(2**STEP_BITS) + 0.5
+    return steps.floor().cast(WIDE)
 
 
-def _held(value: ir.Value, most: ir.Value, least: ir.Value) -> ir.Value:
-    return ibis.cases((value > most, most), (value < least, least), else_=value)
+def _held(value: sql.Value, most: sql.Value, least: sql.Value) -> sql.Value:
+    return sql.cases((value > most, most), (value < least, least), else_=value)
 
 
-def _aggregated(each: Added, rows: ir.Table) -> ir.Value:
+def _aggregated(each: Added, rows: sql.Table) -> sql.Value:
     kind = each.aggregate.kind
     if each.kind is None:
         return rows.count()
     value = rows[each.name]
     if kind == "count":
-        return value.sum().cast("int64")  # of bools it would be wider, and a key of another type
+        return value.sum().cast("int64")
     if kind == "count_distinct":
         return value.nunique()
     if kind == "sum":
@@ -260,11 +257,9 @@ def _aggregated(each: Added, rows: ir.Table) -> ir.Value:
     assert_never(kind)
 
 
-def _sum(value: ir.Value, kind: Kind, result: Kind) -> ir.Value:
+def _sum(value: sql.Value, kind: Kind, result: Kind) -> sql.Value:
     """Return an exact sum of what rows bring, NULL where its type cannot hold it; as a float, rounded once."""
     total = value.sum()
-    if kind.type == "int":
-        total = total.cast(WIDE)  # Ibis takes it for 64 bits
     if result.type != "float":
         return total.cast(type_name(result))
     rounded = total.cast("string").cast("float64")

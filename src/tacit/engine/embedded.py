@@ -12,9 +12,9 @@ from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
-import ibis.expr.types as ir
 import pyarrow as pa
 
+from tacit import typed_sql as sql
 from tacit.engine.coded.coded_rows import CodedRows
 from tacit.engine.coded.coding_rows import columns_read, read_blocks
 from tacit.engine.derived import narrowed_source
@@ -24,13 +24,13 @@ from tacit.engine.kernel import compiled, kernel_path, row_path
 from tacit.engine.patience import patient_path
 from tacit.engine.patience.patient_records import Orders
 from tacit.engine.prefilter import wanted_rows
-from tacit.engine.prepared import PreparedRelations, listed_keys
 from tacit.engine.relation import (
     DIGEST_BYTES,
     KEY_PLACE,
     counted_rows,
     distinct_relation,
     exact_relation,
+    listed_keys,
     texts_relation,
     values_relation,
     with_distinct,
@@ -76,7 +76,6 @@ class EmbeddedEngine:
         for name, kind in self._kinds.items():
             read_column(source.table, name, kind)  # refuses a declared type that no cast gives, before any charge
         self._memory = memory_limit()
-        self._prepared = PreparedRelations(source, self._kinds)
         with _giving_turns:
             self._turn = _turns.setdefault(source.backend.con, threading.RLock())
         self._again = False
@@ -205,55 +204,41 @@ class EmbeddedEngine:
         orders: Orders = "kernel" if path == "kernel" else "sql"
         source = self._source.streaming()
         asked = patient_path.PatientQuestion(plan, source, self._kinds, salt, orders, self._memory, spill_folder())
-        with source.with_table(listed_keys(question_of_profiles(plan) if plan.profiles else plan)) as listed:
-            yield from patient_path.exact_tables(asked, listed)
+        listed = listed_keys(question_of_profiles(plan) if plan.profiles else plan)
+        yield from patient_path.exact_tables(asked, listed)
 
     def _on_path(self, plan: Plan, salt: str, path: ExecutionPath) -> ExactTable:
         if path == "kernel":
             read = kernel_path.by_cells(plan)
-            asked = self._prepared.get(read, "kernel", self._kernel_relation)
-            return kernel_path.exact_sums(plan, self._source, asked, salt, memory=self._memory)
+            listed = None if kernel_path.looks_up_keys(read) else listed_keys(read)
+            rows, keys = counted_rows(read, self._source.table, self._kinds, listed)
+            asked = kernel_path.relation_of(read, rows, keys)
+            return kernel_path.exact_sums(plan, self._source, *asked, salt, memory=self._memory)
         if path == "rows":
-            asked = self._prepared.get(plan, "rows", self._rows)
-            return row_path.exact_sums(plan, self._source, asked, memory=self._memory)
+            return row_path.exact_sums(plan, self._source, *self._rows(plan), memory=self._memory)
         if plan.profiles:
-            with self._source.with_table(listed_keys(question_of_profiles(plan))) as listed:
-                found = profile_relation(plan, self._source.table, self._kinds, listed)
-                return profile_table(self._source.fetch(found), plan)
-        kept = plan.unit is None and not (
-            plan.quantiles or plan.distincts or plan.scaling
-        )  # then the prepared relation already holds the keys
-        with self._source.with_table(None if kept else listed_keys(plan)) as listed:
-            if plan.scaling is not None:
-                found = scaled_relation(plan, self._source.table, self._kinds, salt, listed)
-                exact_table = _table_of(self._source.fetch(found), plan, [*scaled_names(plan), *total_names(plan)])
-                exact_table = with_totals_apart(exact_table, plan)
-            elif plan.sums_nothing:
-                exact_table = ExactTable(((),) if plan.public_keys is None else plan.public_keys, {})
-            else:
-                exact_table = _table_of(self._summed(plan, salt, listed), plan, sum_names(plan))
-            for column in sorted({draw.column for draw in plan.quantiles}):
-                values = values_relation(plan, column, self._source.table, self._kinds, salt, listed)
-                exact_table = with_values(exact_table, column, self._source.fetch(values), plan)
-            for index in range(len(plan.distincts)):
-                counts = distinct_relation(plan, index, self._source.table, self._kinds, salt, listed)
-                exact_table = with_distinct(exact_table, index, self._source.fetch(counts), plan)
+            listed = listed_keys(question_of_profiles(plan))
+            found = profile_relation(plan, self._source.table, self._kinds, listed)
+            return profile_table(self._source.fetch(found), plan)
+        listed = listed_keys(plan)
+        if plan.scaling is not None:
+            found = scaled_relation(plan, self._source.table, self._kinds, salt, listed)
+            exact_table = _table_of(self._source.fetch(found), plan, [*scaled_names(plan), *total_names(plan)])
+            exact_table = with_totals_apart(exact_table, plan)
+        elif plan.sums_nothing:
+            exact_table = ExactTable(((),) if plan.public_keys is None else plan.public_keys, {})
+        else:
+            summed = exact_relation(plan, self._source.table, self._kinds, salt, listed)
+            exact_table = _table_of(self._source.fetch(summed), plan, sum_names(plan))
+        for column in sorted({draw.column for draw in plan.quantiles}):
+            values = values_relation(plan, column, self._source.table, self._kinds, salt, listed)
+            exact_table = with_values(exact_table, column, self._source.fetch(values), plan)
+        for index in range(len(plan.distincts)):
+            counts = distinct_relation(plan, index, self._source.table, self._kinds, salt, listed)
+            exact_table = with_distinct(exact_table, index, self._source.fetch(counts), plan)
         return exact_table
 
-    def _summed(self, plan: Plan, salt: str, listed: ir.Table | None) -> pa.Table:
-        def relation(plan: Plan, listed: ir.Table | None) -> tuple[ir.Table, None]:
-            return exact_relation(plan, self._source.table, self._kinds, salt, listed), None
-
-        if plan.unit is not None:  # then the relation contains the salt, so it cannot be prepared
-            return self._source.fetch(relation(plan, listed)[0])
-        asked = self._prepared.get(plan, "each row", relation)
-        return self._source.fetch(asked.relation, asked.sql)
-
-    def _kernel_relation(self, plan: Plan, listed: ir.Table | None) -> tuple[ir.Table, kernel_path.KernelColumns]:
-        joined = None if kernel_path.looks_up_keys(plan) else listed
-        return kernel_path.relation_of(plan, *counted_rows(plan, self._source.table, self._kinds, joined))
-
-    def _rows(self, plan: Plan, _: ir.Table | None) -> tuple[ir.Table, row_path.RowColumns]:
+    def _rows(self, plan: Plan) -> tuple[sql.Table, row_path.RowColumns]:
         rows, _keys = counted_rows(plan, self._source.table, self._kinds, None, floats_as_they_are=True)
         return row_path.relation_of(plan, rows)
 

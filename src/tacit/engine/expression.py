@@ -1,4 +1,4 @@
-"""Translates row expressions into Ibis, with exactly the catalogue's meaning; no expression can fail on any row.
+"""Translates row expressions into SQL, with exactly the catalogue's meaning; no expression can fail on any row.
 
 This file translates stored columns, each read as its declared type, and constants. Floats are written as text and cast,
 because some engines read a written 0.1 as a decimal first. Functions are translated in `translations.py`.
@@ -9,13 +9,9 @@ from datetime import datetime
 from decimal import Decimal
 from fractions import Fraction
 
-import ibis
-import ibis.expr.datatypes as dt
-import ibis.expr.operations as ops
-import ibis.expr.types as ir
-
+from tacit import typed_sql as sql
 from tacit.engine.conversion import Cell, TranslatedCall, convert, in_utc, settle_int, settle_time, type_name
-from tacit.engine.translations import TRANSLATIONS, bytes_of
+from tacit.engine.translations import TRANSLATIONS
 from tacit.errors import QueryRefused
 from tacit.query import (
     BOOL,
@@ -37,21 +33,21 @@ from tacit.tables import TEXT_BYTES_MAX
 
 Kinds = Mapping[str, Kind]
 
-# Ibis's type for DuckDB's HUGEINT, although a HUGEINT can hold larger numbers.
-HUGE_TYPE = dt.Decimal(DIGITS_MAX, 0)
+# The decimals that hold most of DuckDB's HUGEINT: a HUGEINT can hold larger numbers.
+HUGE_TYPE = sql.decimal(DIGITS_MAX, 0)
 
 
-def to_ibis(expression: Expression, table: ir.Table, kinds: Kinds) -> ir.Value:
+def to_sql(expression: Expression, table: sql.Table, kinds: Kinds) -> sql.Value:
     """Return a checked expression over a table's columns; `kinds` says what each declared column yields."""
     return _cell(expression, table, kinds).settled().value
 
 
-def to_raw_ibis(expression: Expression, table: ir.Table, kinds: Kinds) -> ir.Value:
+def to_raw_sql(expression: Expression, table: sql.Table, kinds: Kinds) -> sql.Value:
     """Return the same with NaN still in place of NULL and −0.0 in place of 0.0; the caller must handle both."""
     return _cell(expression, table, kinds).value
 
 
-def _cell(expression: Expression, table: ir.Table, kinds: Kinds) -> Cell:
+def _cell(expression: Expression, table: sql.Table, kinds: Kinds) -> Cell:
     if isinstance(expression, Column):
         return read_column(table, expression.name, kinds[expression.name])
     if isinstance(expression, Value):
@@ -66,17 +62,17 @@ def _cell(expression: Expression, table: ir.Table, kinds: Kinds) -> Cell:
     return Cell(value, kind, raw=translation.takes_raw and kind.type == "float")
 
 
-def read_column(table: ir.Table, name: str, kind: Kind) -> Cell:
+def read_column(table: sql.Table, name: str, kind: Kind) -> Cell:
     """Return a column as what it was declared to be, total on everything an engine can store there."""
     return convert(_stored(table[name]), kind, name=name)
 
 
-def read_unit(table: ir.Table, name: str, kind: Kind) -> ir.Value:
+def read_unit(table: sql.Table, name: str, kind: Kind) -> sql.Value:
     """Return the unit column. Whole numbers that do not fit an int are kept too, so that no person's rows are lost."""
     stored = table[name].type()
-    if kind.type in ("decimal", "text") and stored == HUGE_TYPE:
+    if kind.type in ("decimal", "text") and (stored == HUGE_TYPE or stored.kind == "int128"):
         return table[name].cast("string")
-    if kind.type in ("int", "text") and stored.is_uint64():
+    if kind.type in ("int", "text") and stored.kind == "uint64":
         return table[name] if kind.type == "int" else table[name].cast("string")
     return read_column(table, name, kind).value
 
@@ -86,21 +82,14 @@ def constant(value: Value) -> Cell:
     kind = kind_of_value(value)
     content = value.value
     if content is None:
-        return Cell(ibis.null(), kind)
+        return Cell(sql.null(), kind)
     if isinstance(content, bool):
-        return Cell(ibis.literal(content, "boolean"), kind)
-    if kind.type == "int":
-        return Cell(ibis.literal(content, "int64"), kind)
+        return Cell(sql.literal(content, "boolean"), kind)
+    if isinstance(content, int):
+        return Cell(sql.literal(content, "int64"), kind)
     if isinstance(content, str):
-        return Cell(ibis.literal(content, "string"), kind)
-    return Cell(ibis.literal(_written(content, kind)).cast(type_name(kind)), kind)
-
-
-def constant_sql(value: Value) -> str:
-    """Return what DuckDB's SQL says for a constant that is an int, a text or a date, without a cast."""
-    if value.type == "int":
-        return str(value.value)
-    return "'" + _written(value.value, kind_of_value(value)).replace("'", "''") + "'"
+        return Cell(sql.literal(content, "string"), kind)
+    return Cell(sql.literal(_written(content, kind)).cast(type_name(kind)), kind)
 
 
 def _written(content: object, kind: Kind) -> str:
@@ -111,26 +100,26 @@ def _written(content: object, kind: Kind) -> str:
     return repr(content) if isinstance(content, float) else str(content)
 
 
-def _stored(column: ir.Value) -> Cell:
+def _stored(column: sql.Value) -> Cell:
     dtype = column.type()
     if dtype.is_boolean():
         return Cell(column, BOOL)
     if dtype.is_integer():
-        return Cell(settle_int(column) if dtype.is_uint64() else column.cast("int64"), INT)
+        return Cell(settle_int(column) if dtype.kind == "uint64" else column.cast("int64"), INT)
     if dtype.is_floating():
         return Cell(column.cast("float64"), FLOAT, raw=True)
     if dtype.is_decimal():
-        # built by hand, because Ibis drops a cast to a column's own type
-        within = ops.TryCast(column, HUGE_TYPE).to_expr() if dtype == HUGE_TYPE else column
-        return Cell(within, decimal(dtype.precision or DIGITS_MAX, dtype.scale or 0))
+        return Cell(column, decimal(dtype.digits, dtype.scale))
+    if dtype.kind == "int128":
+        return Cell(column.cast(HUGE_TYPE), decimal(DIGITS_MAX, 0))
     if dtype.is_date():
         return Cell(settle_time(column, DATE), DATE)
     if dtype.is_timestamp():
-        plain = column.cast("timestamp(6)") if dtype.timezone is None else in_utc(column)
+        plain = in_utc(column) if dtype.is_zoned else column.cast("timestamp(6)")
         return Cell(settle_time(plain, TIMESTAMP), TIMESTAMP)
-    return Cell(column if dtype.is_string() else _capped(column.try_cast("string")), TEXT)
+    return Cell(column if dtype.is_string() else _capped(column.cast("string")), TEXT)
 
 
-def _capped(text: ir.Value) -> ir.Value:
+def _capped(text: sql.Value) -> sql.Value:
     """Return a text that a cast has made, or NULL if it is longer than a text may be."""
-    return ibis.cases((bytes_of(text) <= TEXT_BYTES_MAX, text), else_=ibis.null("string"))
+    return sql.cases((text.byte_length() <= TEXT_BYTES_MAX, text), else_=sql.null("string"))

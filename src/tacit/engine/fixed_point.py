@@ -8,9 +8,7 @@ integer. The plan keeps every number on the way well inside 64 bits, so that no 
 from dataclasses import dataclass
 from math import floor
 
-import ibis
-import ibis.expr.types as ir
-
+from tacit import typed_sql as sql
 from tacit.plan import Measured
 from tacit.query import INT_LEAST
 
@@ -44,38 +42,38 @@ def float_grid(column: Measured) -> FloatGrid | None:
     return FloatGrid(*ends, float(1 / column.step), column.low, column.high)
 
 
-def steps_above_low(value: ir.NumericValue, column: Measured) -> ir.IntegerValue:
+def steps_above_low(value: sql.Value, column: Measured) -> sql.Value:
     """Return the integer in 0 … height for each row, NULL where the value is."""
     grid = float_grid(column)
     return _from_integer(value, column) if grid is None else _from_float(value.cast("float64"), grid)
 
 
-def _from_integer(value: ir.NumericValue, column: Measured) -> ir.IntegerValue:
+def _from_integer(value: sql.Value, column: Measured) -> sql.Value:
     step, start = int(column.step), column.low * int(column.step)
     inside = _above(_clamped(value, start, column.high * step).cast("int64"), start)
     if step == 1:
         return inside
-    raised = inside + ibis.literal(step // 2, "int64")
-    whole = (raised - raised % ibis.literal(step, "int64")).cast("float64")  # a multiple of the step, so exact enough
+    raised = inside + sql.literal(step // 2, "int64")
+    whole = (raised - raised % sql.literal(step, "int64")).cast("float64")  # a multiple of the step, so exact enough
     return _clamped((whole / float(step) + 0.5).floor().cast("int64"), 0, column.height)
 
 
-def _from_float(value: ir.FloatingValue, grid: FloatGrid) -> ir.IntegerValue:
+def _from_float(value: sql.Value, grid: FloatGrid) -> sql.Value:
     """Decimals come here too: within 2^50 steps of zero, their nearest step is exact."""
     steps = (_clamped(value, grid.start, grid.end) * grid.scale + 0.5).floor().cast("int64")
     return _above(steps if grid.keeps_ends else _clamped(steps, grid.low, grid.high), grid.low)
 
 
-def _clamped(value: ir.NumericValue, low: float, high: float) -> ir.NumericValue:
+def _clamped(value: sql.Value, low: float, high: float) -> sql.Value:
     """Return the value inside its range, NULL where it is NULL or NaN.
 
     Most rows are inside, so that is the first condition. The engines' LEAST and GREATEST disagree about NULL and take
-    twice as long; Ibis's clip writes its argument four times.
+    twice as long.
     """
-    ends = [ibis.literal(end, value.type()) for end in (low, high)]
-    unknown = [(value.isnan(), ibis.null(value.type()))] if isinstance(value, ir.FloatingValue) else []
-    return ibis.cases((value.between(*ends), value), *unknown, (value < ends[0], ends[0]), (value > ends[1], ends[1]))
+    ends = [sql.literal(end, value.type()) for end in (low, high)]
+    unknown = [(value.isnan(), sql.null(value.type()))] if value.type().is_floating() else []
+    return sql.cases((value.between(*ends), value), *unknown, (value < ends[0], ends[0]), (value > ends[1], ends[1]))
 
 
-def _above(steps: ir.IntegerValue, low: int) -> ir.IntegerValue:
-    return steps - ibis.literal(low, "int64") if low else steps
+def _above(steps: sql.Value, low: int) -> sql.Value:
+    return steps - sql.literal(low, "int64") if low else steps

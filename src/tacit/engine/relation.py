@@ -1,4 +1,4 @@
-"""Translates a plan into Ibis relations: filter, compute keys, bound each unit's contribution, add up integers.
+"""Translates a plan into SQL relations: filter, compute keys, bound each unit's contribution, add up integers.
 
 Contribution bounding keeps some groups and rows of a unit. Which ones depends on that unit's own values and a fresh
 salt, and on nothing else in the table. Groups are taken in the order of (hash of salt, unit and key; key), rows of one
@@ -13,13 +13,12 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-import ibis
-import ibis.expr.types as ir
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tacit.engine.expression import read_unit, to_ibis, to_raw_ibis
+from tacit import typed_sql as sql
+from tacit.engine.expression import read_unit, to_raw_sql, to_sql
 from tacit.engine.fixed_point import float_grid, steps_above_low
 from tacit.engine.weighing import WEIGHT, weighed
 from tacit.exact import (
@@ -37,7 +36,7 @@ from tacit.exact import (
 from tacit.plan import UNBOUNDED, Plan, Product
 from tacit.privacy import Integers
 from tacit.query import Expression, Kind
-from tacit.tables import to_scalar
+from tacit.tables import keys_to_arrow, to_scalar
 
 UNIT = "unit"
 KEY_PLACE = "key_place"
@@ -50,8 +49,8 @@ NO_COLUMNS: Mapping[str, Expression] = MappingProxyType({})
 
 
 def exact_relation(
-    plan: Plan, table: ir.Table, kinds: Mapping[str, Kind], salt: str, listed: ir.Table | None
-) -> ir.Table:
+    plan: Plan, table: sql.Table, kinds: Mapping[str, Kind], salt: str, listed: sql.Table | None
+) -> sql.Table:
     """Return one row for each group with its exact sums, as text so that no engine's integer is too narrow.
 
     `listed` holds the public keys and their indexes. Groups are then named by index, otherwise by their key columns.
@@ -70,13 +69,13 @@ def exact_relation(
 
 def counted_rows(
     plan: Plan,
-    table: ir.Table,
+    table: sql.Table,
     kinds: Mapping[str, Kind],
-    listed: ir.Table | None,
+    listed: sql.Table | None,
     more: Mapping[str, Expression] = NO_COLUMNS,
     *,
     floats_as_they_are: bool = False,
-) -> tuple[ir.Table, list[str]]:
+) -> tuple[sql.Table, list[str]]:
     """Return the rows that count, as (unit, keys, values in steps).
 
     Rows without a unit and rows with an unlisted key are left out. Expressions in `more` become further columns, NaN as
@@ -86,24 +85,24 @@ def counted_rows(
     if plan.unit is not None:
         conditions.append(belongs_to_someone(unit_value(table, plan.unit, kinds)))
     if plan.where is not None:
-        conditions.append(to_ibis(plan.where, table, kinds))
+        conditions.append(to_sql(plan.where, table, kinds))
     kept = table.filter(conditions) if conditions else table
-    columns = {key_name(index): leaving(to_ibis(key.expression, kept, kinds)) for index, key in enumerate(plan.keys)}
+    columns = {key_name(index): leaving(to_sql(key.expression, kept, kinds)) for index, key in enumerate(plan.keys)}
     keys = list(columns)
     if plan.unit is not None:
         columns[UNIT] = unit_value(kept, plan.unit, kinds)
     for index, column in enumerate(plan.measured):
         if column.counts_only:
-            value = to_ibis(column.expression, kept, kinds)
-            known = ibis.cases((value.isnull(), ibis.null("int64")), else_=ibis.literal(0, "int64"))
+            value = to_sql(column.expression, kept, kinds)
+            known = sql.cases((value.isnull(), sql.null("int64")), else_=sql.literal(0, "int64"))
             columns[value_name(index)] = known
         else:
-            value = to_raw_ibis(column.expression, kept, kinds)
+            value = to_raw_sql(column.expression, kept, kinds)
             as_is = floats_as_they_are and float_grid(column) is not None
             columns[value_name(index)] = value.cast("float64") if as_is else steps_above_low(value, column)
-    columns |= {name: leaving(_nan_as_null(to_ibis(expression, kept, kinds))) for name, expression in more.items()}
+    columns |= {name: leaving(_nan_as_null(to_sql(expression, kept, kinds))) for name, expression in more.items()}
     if not columns:
-        columns["one"] = ibis.literal(1, "int8")
+        columns["one"] = sql.literal(1, "int8")
     rows = kept.select(**columns)
     if plan.products:
         first = len(plan.measured)
@@ -115,7 +114,15 @@ def counted_rows(
     return joined.select(KEY_PLACE, *[name for name in rows.columns if name not in keys]), [KEY_PLACE]
 
 
-def _each_row_its_own(plan: Plan, table: ir.Table, kinds: Mapping[str, Kind], listed: ir.Table | None) -> ir.Table:
+def listed_keys(plan: Plan) -> sql.Table | None:
+    """Return the public keys and their indexes as rows; None without public keys."""
+    if not plan.keys or plan.public_keys is None:
+        return None
+    columns = {listed_name(at): key.type for at, key in enumerate(plan.keys)}
+    return sql.Lent(keys_to_arrow(plan.public_keys, columns, place=KEY_PLACE))
+
+
+def _each_row_its_own(plan: Plan, table: sql.Table, kinds: Mapping[str, Kind], listed: sql.Table | None) -> sql.Table:
     """A plain GROUP BY without contribution bounding: listed keys are joined to the groups, not to the rows."""
     rows, keys = counted_rows(plan, table, kinds, None)
     sums = {ROWS: rows.count()}
@@ -130,9 +137,9 @@ def _each_row_its_own(plan: Plan, table: ir.Table, kinds: Mapping[str, Kind], li
     return as_text(summed.inner_join(listed, matches).select(KEY_PLACE, UNITS, *sums), [KEY_PLACE])
 
 
-def _product(rows: ir.Table, product: Product) -> ir.IntegerValue:
+def _product(rows: sql.Table, product: Product) -> sql.Value:
     """Return a product of columns in steps, NULL where any of them is: the plan keeps it inside 64 bits."""
-    value = ibis.literal(1, "int64")
+    value = sql.literal(1, "int64")
     for column, exponent in product:
         factor = rows[value_name(column)]
         for _ in range(exponent):
@@ -141,39 +148,23 @@ def _product(rows: ir.Table, product: Product) -> ir.IntegerValue:
     return value.cast("int64")
 
 
-def _nan_as_null(value: ir.Value) -> ir.Value:
-    return ibis.cases((value.isnan(), ibis.null(value.type())), else_=value) if value.type().is_floating() else value
+def _nan_as_null(value: sql.Value) -> sql.Value:
+    return sql.cases((value.isnan(), sql.null(value.type())), else_=value) if value.type().is_floating() else value
 
 
-def unit_value(table: ir.Table, name: str, kinds: Mapping[str, Kind]) -> ir.Value:
+def unit_value(table: sql.Table, name: str, kinds: Mapping[str, Kind]) -> sql.Value:
     """Return the unit as its declared type reads it: ids that are equal as numbers are one unit."""
     unit = read_unit(table, name, kinds[name]) if name in kinds else table[name]
-    return leaving(in_hex(unit) if unit.type().is_binary() else unit)
+    return leaving(unit.in_hex() if unit.type().is_binary() else unit)
 
 
-def belongs_to_someone(unit: ir.Value) -> ir.BooleanValue:
+def belongs_to_someone(unit: sql.Value) -> sql.Value:
     """Return whether a unit's value is somebody's: NULL and NaN are nobody's."""
     known = unit.notnull()
-    return known & ~unit.isnan() if isinstance(unit, ir.FloatingValue) else known
+    return known & ~unit.isnan() if unit.type().is_floating() else known
 
 
-@ibis.udf.scalar.builtin  # type: ignore[untyped-decorator]
-def strlen(text: str) -> int:
-    """Return the number of bytes of a text (DuckDB's function)."""
-    raise NotImplementedError
-
-
-@ibis.udf.scalar.builtin  # type: ignore[untyped-decorator]
-def sha256(text: str) -> str:
-    """Return the digest of a text in 64 hexadecimal digits (DuckDB's function)."""
-    raise NotImplementedError
-
-
-# Bytes as text, two hexadecimal digits each (DuckDB's function).
-in_hex = ibis.udf.scalar.builtin(lambda data: data, name="hex", signature=(("binary",), "string"))
-
-
-def leaving(value: ir.Value) -> ir.Value:
+def leaving(value: sql.Value) -> sql.Value:
     """Return a value in the form in which it is grouped and leaves the engine: a long text becomes its digest.
 
     So the memory that a text takes has a public bound. The texts of released keys are looked up after the noise
@@ -181,7 +172,7 @@ def leaving(value: ir.Value) -> ir.Value:
     """
     if not value.type().is_string():
         return value
-    return ibis.cases((strlen(value) <= TEXT_BYTES_MOST, value), else_=sha256(value))
+    return sql.cases((value.byte_length() <= TEXT_BYTES_MOST, value), else_=value.sha256())
 
 
 def leaving_text(text: str) -> str:
@@ -191,28 +182,28 @@ def leaving_text(text: str) -> str:
 
 
 def texts_relation(
-    plan: Plan, index: int, table: ir.Table, kinds: Mapping[str, Kind], digests: Sequence[str]
-) -> ir.Table:
+    plan: Plan, index: int, table: sql.Table, kinds: Mapping[str, Kind], digests: Sequence[str]
+) -> sql.Table:
     """Return the long texts of a key column that have these digests."""
-    kept = table if plan.where is None else table.filter(to_ibis(plan.where, table, kinds))
-    texts = kept.select(text=to_ibis(plan.keys[index].expression, kept, kinds))
-    texts = texts.filter(strlen(texts["text"]) > TEXT_BYTES_MOST)
-    texts = texts.mutate(digest=sha256(texts["text"]))
+    kept = table if plan.where is None else table.filter(to_sql(plan.where, table, kinds))
+    texts = kept.select(text=to_sql(plan.keys[index].expression, kept, kinds))
+    texts = texts.filter(texts["text"].byte_length() > TEXT_BYTES_MOST)
+    texts = texts.mutate(digest=texts["text"].sha256())
     wanted = texts.filter(texts["digest"].isin(digests))
     return wanted.group_by("digest").agg(text=wanted["text"].arbitrary())
 
 
-def _bound_rows(rows: ir.Table, keys: list[str], plan: Plan, salt: str) -> ir.Table:
+def _bound_rows(rows: sql.Table, keys: list[str], plan: Plan, salt: str) -> sql.Table:
     if not plan.needs_rows:
         return rows
     values = [value_name(index) for index in range(plan.value_count)]
     order = [row_order(rows, keys, values, salt), *[rows[name] for name in values]]
-    index = ibis.row_number().over(ibis.window(group_by=[UNIT, *keys], order_by=order))
+    index = sql.row_number().over(sql.window(group_by=[UNIT, *keys], order_by=order))
     ranked = rows.mutate(row_place=index)
     return ranked.filter(ranked["row_place"] < plan.rows_per_unit).drop("row_place")
 
 
-def _one_row_per_unit_and_group(rows: ir.Table, keys: list[str], plan: Plan) -> ir.Table:
+def _one_row_per_unit_and_group(rows: sql.Table, keys: list[str], plan: Plan) -> sql.Table:
     sums = {ROWS: rows.count()}
     for index in range(plan.value_count):
         sums[counted_name(index)] = rows[value_name(index)].count()
@@ -220,49 +211,49 @@ def _one_row_per_unit_and_group(rows: ir.Table, keys: list[str], plan: Plan) -> 
     return rows.group_by([UNIT, *keys]).agg(**sums)
 
 
-def _bound_groups(each: ir.Table, keys: list[str], plan: Plan, salt: str) -> ir.Table:
+def _bound_groups(each: sql.Table, keys: list[str], plan: Plan, salt: str) -> sql.Table:
     if not keys:
         return each
     order = [group_order(each, keys, salt), *[each[key] for key in keys]]
-    ranked = each.mutate(group_place=ibis.row_number().over(ibis.window(group_by=[UNIT], order_by=order)))
+    ranked = each.mutate(group_place=sql.row_number().over(sql.window(group_by=[UNIT], order_by=order)))
     return ranked.filter(ranked["group_place"] < plan.groups_per_unit)
 
 
-def with_orders(rows: ir.Table, keys: list[str], values: list[str], salt: str) -> ir.Table:
+def with_orders(rows: sql.Table, keys: list[str], values: list[str], salt: str) -> sql.Table:
     """Return rows with two more columns: the orders that decide which of a unit's groups and rows are kept."""
     group, row = group_order(rows, keys, salt), row_order(rows, keys, values, salt)
     return rows.mutate(**{GROUP_ORDER: group, ROW_ORDER: row})
 
 
-def group_order(rows: ir.Table, keys: list[str], salt: str) -> ir.IntegerValue:
+def group_order(rows: sql.Table, keys: list[str], salt: str) -> sql.Value:
     """Return the order in which a unit's groups are kept."""
     return _salted(rows, [UNIT, *keys], salt)
 
 
-def row_order(rows: ir.Table, keys: list[str], values: list[str], salt: str) -> ir.IntegerValue:
+def row_order(rows: sql.Table, keys: list[str], values: list[str], salt: str) -> sql.Value:
     """Return the order in which a unit's rows of one group are kept."""
     return _salted(rows, [UNIT, *keys, *values], salt)
 
 
-def salted_units(unit: ir.Value, salt: str) -> ir.IntegerValue:
+def salted_units(unit: sql.Value, salt: str) -> sql.Value:
     """Return a hash of each unit, equal where the engine takes units for equal: it says which part rows are in."""
-    return ibis.struct({"parts": ibis.literal(salt), UNIT: unit}).hash().hash()
+    return sql.struct({"parts": sql.literal(salt), UNIT: unit}).hash().hash()
 
 
-def _salted(rows: ir.Table, names: list[str], salt: str) -> ir.IntegerValue:
+def _salted(rows: sql.Table, names: list[str], salt: str) -> sql.Value:
     # hashed twice: an engine's hash of several values may only xor them, which favours some keys whatever the salt
-    return ibis.struct({"salt": ibis.literal(salt), **{name: rows[name] for name in names}}).hash().hash()
+    return sql.struct({"salt": sql.literal(salt), **{name: rows[name] for name in names}}).hash().hash()
 
 
-def as_text(summed: ir.Table, keys: list[str]) -> ir.Table:
+def as_text(summed: sql.Table, keys: list[str]) -> sql.Table:
     """Return sums as text, so that no engine's integer is too narrow."""
     sums = {name: summed[name].cast("string") for name in summed.columns if name not in keys}
     return summed.select(*keys, **sums)
 
 
 def values_relation(
-    plan: Plan, column: int, table: ir.Table, kinds: Mapping[str, Kind], salt: str, listed: ir.Table | None
-) -> ir.Table:
+    plan: Plan, column: int, table: sql.Table, kinds: Mapping[str, Kind], salt: str, listed: sql.Table | None
+) -> sql.Table:
     """Return the values of a measured column in each group, of the same kept rows that are summed.
 
     Of people, of all rows in the kept groups, each with its weight.
@@ -273,7 +264,7 @@ def values_relation(
         rows = rows if of_people else _bound_rows(rows, keys, plan, salt)
         if keys and plan.groups_per_unit < UNBOUNDED:
             order = [group_order(rows, keys, salt), *[rows[key] for key in keys]]
-            ranked = rows.mutate(group_place=ibis.dense_rank().over(ibis.window(group_by=[UNIT], order_by=order)))
+            ranked = rows.mutate(group_place=sql.dense_rank().over(sql.window(group_by=[UNIT], order_by=order)))
             rows = ranked.filter(ranked["group_place"] < plan.groups_per_unit)
     known = rows.filter(rows[value_name(column)].notnull())
     if not of_people:
@@ -283,8 +274,8 @@ def values_relation(
 
 
 def weighed_rows(
-    plan: Plan, column: int, table: ir.Table, kinds: Mapping[str, Kind], salt: str, listed: ir.Table | None
-) -> tuple[ir.Table, list[str]]:
+    plan: Plan, column: int, table: sql.Table, kinds: Mapping[str, Kind], salt: str, listed: sql.Table | None
+) -> tuple[sql.Table, list[str]]:
     """Return the rows whose values of a column get weights, with the order that decides which groups are kept."""
     rows, keys = counted_rows(plan, table, kinds, listed)
     rows = with_orders(rows, keys, [value_name(column)], salt)
@@ -294,8 +285,8 @@ def weighed_rows(
 
 
 def distinct_relation(
-    plan: Plan, index: int, table: ir.Table, kinds: Mapping[str, Kind], salt: str, listed: ir.Table | None
-) -> ir.Table:
+    plan: Plan, index: int, table: sql.Table, kinds: Mapping[str, Kind], salt: str, listed: sql.Table | None
+) -> sql.Table:
     """Return how many distinct values an expression has in each group, with each unit's values bounded as planned.
 
     A unit's values are kept in the order of a salted hash, then of the values themselves, as its rows are.
@@ -305,11 +296,11 @@ def distinct_relation(
     if plan.unit is not None:
         if keys:
             order = [group_order(rows, keys, salt), *[rows[key] for key in keys]]
-            ranked = rows.mutate(group_place=ibis.dense_rank().over(ibis.window(group_by=[UNIT], order_by=order)))
+            ranked = rows.mutate(group_place=sql.dense_rank().over(sql.window(group_by=[UNIT], order_by=order)))
             rows = ranked.filter(ranked["group_place"] < plan.groups_per_unit).drop("group_place")
         known = rows.filter(rows[value].notnull()).distinct()
         order = [row_order(known, keys, [value], salt), known[value]]
-        turn = ibis.row_number().over(ibis.window(group_by=[UNIT, *keys], order_by=order))
+        turn = sql.row_number().over(sql.window(group_by=[UNIT, *keys], order_by=order))
         ranked = known.mutate(value_place=turn)
         rows = ranked.filter(ranked["value_place"] < wanted.per_unit)
     counted = rows[value].nunique()
@@ -318,8 +309,8 @@ def distinct_relation(
 
 
 def value_rows(
-    plan: Plan, index: int, table: ir.Table, kinds: Mapping[str, Kind], salt: str, listed: ir.Table | None
-) -> tuple[ir.Table, list[str]]:
+    plan: Plan, index: int, table: sql.Table, kinds: Mapping[str, Kind], salt: str, listed: sql.Table | None
+) -> tuple[sql.Table, list[str]]:
     """Return the rows whose distinct values are counted, with the orders that decide which of them are kept."""
     rows, keys = _value_rows(plan, index, table, kinds, listed)
     if plan.unit is None:
@@ -330,8 +321,8 @@ def value_rows(
 
 
 def _value_rows(
-    plan: Plan, index: int, table: ir.Table, kinds: Mapping[str, Kind], listed: ir.Table | None
-) -> tuple[ir.Table, list[str]]:
+    plan: Plan, index: int, table: sql.Table, kinds: Mapping[str, Kind], listed: sql.Table | None
+) -> tuple[sql.Table, list[str]]:
     more = {VALUE: plan.distincts[index].expression}
     rows, keys = counted_rows(plan, table, kinds, listed, more=more)
     return rows.select(*([UNIT] if plan.unit is not None else []), *keys, VALUE), keys

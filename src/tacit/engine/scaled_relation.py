@@ -1,4 +1,4 @@
-"""Translates plans that scale or that learn into Ibis relations.
+"""Translates plans that scale or that learn into SQL relations.
 
 What a unit adds to groups and to totals, or the bin that it is in, follows from all of its cells (`unit_cells.py`), and
 from nothing else in the table. The integers are those of docs/proofs/scaling.md, the same on every path. All of it is
@@ -8,10 +8,9 @@ exact and secret; `engine.py` runs it.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-import ibis
-import ibis.expr.types as ir
 import pyarrow as pa
 
+from tacit import typed_sql as sql
 from tacit.engine import arithmetic
 from tacit.engine.arithmetic import whole
 from tacit.engine.relation import UNIT, as_text, counted_rows
@@ -50,8 +49,8 @@ def _with_totals(vectors: tuple[Vector, ...]) -> list[tuple[int, Vector]]:
 
 
 def scaled_relation(
-    plan: Plan, table: ir.Table, kinds: Mapping[str, Kind], salt: str, listed: ir.Table | None
-) -> ir.Table:
+    plan: Plan, table: sql.Table, kinds: Mapping[str, Kind], salt: str, listed: sql.Table | None
+) -> sql.Table:
     """Return one row for each group: its units, its sum of every vector, and the totals that it holds.
 
     A unit's totals are held by one of its cells, so that their sum over all groups is their sum over units.
@@ -63,7 +62,7 @@ def scaled_relation(
     return as_text(each.group_by(keys).agg(**sums) if keys else each.agg(**sums), keys)
 
 
-def _added_cells(plan: Plan, rows: ir.Table, keys: list[str], salt: str) -> ir.Table:
+def _added_cells(plan: Plan, rows: sql.Table, keys: list[str], salt: str) -> sql.Table:
     """Return cells with what each adds to its group, and what it holds of its unit's totals."""
     if plan.scaling is None:
         raise ValueError("this plan has no vectors: it scales nothing")
@@ -72,12 +71,12 @@ def _added_cells(plan: Plan, rows: ir.Table, keys: list[str], salt: str) -> ir.T
     return _with_kept_and_cut(cells, vectors, over) if _with_totals(vectors) else cells
 
 
-def _scaled(cells: ir.Table, scaling: Scaling, over: OverUnit) -> ir.Table:
+def _scaled(cells: sql.Table, scaling: Scaling, over: OverUnit) -> sql.Table:
     cells = with_lengths(cells, dict.fromkeys(range(len(scaling.vectors)), scaling.norm), over)
     weights = {}
     for at, together in enumerate(scaling.together):
         each = [arithmetic.weight_within(cells[length_name(index)], scaling.vectors[index].cap) for index in together]
-        weights[f"weight_{at}"] = each[0] if len(each) == 1 else ibis.least(*each)
+        weights[f"weight_{at}"] = each[0] if len(each) == 1 else sql.least(*each)
     cells = cells.mutate(**weights)
     weight_of = {index: cells[f"weight_{at}"] for at, together in enumerate(scaling.together) for index in together}
     added = {
@@ -86,10 +85,11 @@ def _scaled(cells: ir.Table, scaling: Scaling, over: OverUnit) -> ir.Table:
     return cells.mutate(**added)
 
 
-def _with_kept_and_cut(cells: ir.Table, vectors: tuple[Vector, ...], over: OverUnit) -> ir.Table:
-    sums: dict[str, ir.Value] = {FIRST: over.is_first()}
+def _with_kept_and_cut(cells: sql.Table, vectors: tuple[Vector, ...], over: OverUnit) -> sql.Table:
+    sums: dict[str, sql.Value] = {FIRST: over.is_first()}
     for index, vector in _with_totals(vectors):
-        before, added = cells[fine_name(index)], cells[scaled_name(index)]
+        before: sql.Value = cells[fine_name(index)]
+        added: sql.Value = cells[scaled_name(index)]
         if vector.totals == "absolute":
             before, added = before.abs(), added.abs()
         sums |= {f"left_{index}": over.total(added), f"rest_{index}": over.total(before - added)}
@@ -98,7 +98,7 @@ def _with_kept_and_cut(cells: ir.Table, vectors: tuple[Vector, ...], over: OverU
     for index, vector in _with_totals(vectors):
         both = arithmetic.kept_and_cut(cells[f"left_{index}"], cells[f"rest_{index}"], vector)
         for name, total in zip((kept_name, cut_name), both, strict=True):
-            totals[name(index)] = ibis.cases((cells[FIRST], total), else_=whole(0))
+            totals[name(index)] = sql.cases((cells[FIRST], total), else_=whole(0))
     return cells.mutate(**totals)
 
 
@@ -126,7 +126,7 @@ def is_of_largest(plan: Plan) -> bool:
     return any(profile.norm == "largest" for profile in plan.profiles)
 
 
-def profile_relation(plan: Plan, table: ir.Table, kinds: Mapping[str, Kind], listed: ir.Table | None) -> ir.Table:
+def profile_relation(plan: Plan, table: sql.Table, kinds: Mapping[str, Kind], listed: sql.Table | None) -> sql.Table:
     """Return how many units are in which bins of all profiles: NULL where a unit is in none."""
     bins = (
         _largest_bins(plan, table, kinds, listed) if is_of_largest(plan) else _length_bins(plan, table, kinds, listed)
@@ -135,7 +135,7 @@ def profile_relation(plan: Plan, table: ir.Table, kinds: Mapping[str, Kind], lis
     return as_text(bins.group_by(names).agg(**{UNITS: bins.count()}), names)
 
 
-def _length_bins(plan: Plan, table: ir.Table, kinds: Mapping[str, Kind], listed: ir.Table | None) -> ir.Table:
+def _length_bins(plan: Plan, table: sql.Table, kinds: Mapping[str, Kind], listed: sql.Table | None) -> sql.Table:
     rows, keys = counted_rows(asked := question_of_profiles(plan), table, kinds, listed)
     over, norms = OverUnit(plan), [profile.norm for profile in plan.profiles]
     cells = unbounded_cells(asked, rows, keys, [profile.vector for profile in plan.profiles])
@@ -162,16 +162,16 @@ def _length_bins(plan: Plan, table: ir.Table, kinds: Mapping[str, Kind], listed:
 
 
 def largest_rows(
-    plan: Plan, index: int, table: ir.Table, kinds: Mapping[str, Kind], listed: ir.Table | None
-) -> tuple[ir.Table, str]:
+    plan: Plan, index: int, table: sql.Table, kinds: Mapping[str, Kind], listed: sql.Table | None
+) -> tuple[sql.Table, str]:
     """Return the rows of units with the values of one profile as floats, NaN as NULL, and the name of that column."""
     rows, (name, *_) = _rows_with_values(plan, [index], table, kinds, listed)
     return rows, name
 
 
 def _rows_with_values(
-    plan: Plan, indexes: Sequence[int], table: ir.Table, kinds: Mapping[str, Kind], listed: ir.Table | None
-) -> tuple[ir.Table, list[str]]:
+    plan: Plan, indexes: Sequence[int], table: sql.Table, kinds: Mapping[str, Kind], listed: sql.Table | None
+) -> tuple[sql.Table, list[str]]:
     columns = {f"value_{index}": plan.measured[plan.profiles[index].vector.column or 0] for index in indexes}
     more = {name: column.expression for name, column in columns.items()}
     rows, _keys = counted_rows(question_of_profiles(plan), table, kinds, listed, more)
@@ -179,7 +179,7 @@ def _rows_with_values(
     return rows.select(*([] if plan.unit is None else [UNIT]), **values), list(columns)
 
 
-def _largest_bins(plan: Plan, table: ir.Table, kinds: Mapping[str, Kind], listed: ir.Table | None) -> ir.Table:
+def _largest_bins(plan: Plan, table: sql.Table, kinds: Mapping[str, Kind], listed: sql.Table | None) -> sql.Table:
     rows, columns = _rows_with_values(plan, range(len(plan.profiles)), table, kinds, listed)
     names = dict(enumerate(columns))
     above = {f"above_{index}": rows[name] for index, name in names.items()}
@@ -191,7 +191,7 @@ def _largest_bins(plan: Plan, table: ir.Table, kinds: Mapping[str, Kind], listed
     found = {}
     for index in names:
         up, down = ends[f"above_{index}"], ends[f"below_{index}"]
-        found[people_name(index)] = ibis.cases(
+        found[people_name(index)] = sql.cases(
             ((up >= down) & (up > 0), arithmetic.octave(up)),
             (down > 0, arithmetic.octave(down) + whole(-2 * LARGEST_LEAST)),
         )

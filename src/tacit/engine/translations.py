@@ -1,4 +1,4 @@
-"""Translates each function of the catalogue into Ibis: one table, `TRANSLATIONS`; no translation can fail on a row.
+"""Translates each function of the catalogue into SQL: one table, `TRANSLATIONS`; no translation can fail on a row.
 
 An operation that could raise gets NULL instead of the argument that would make it raise. A CASE around the operation is
 not enough, because engines may evaluate a branch that a CASE guards. Numbers that could overflow are computed in wide
@@ -10,20 +10,12 @@ import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import cache
 
-import ibis
-import ibis.expr.datatypes as dt
-import ibis.expr.operations as ops
-import ibis.expr.rules as rlz
-import ibis.expr.types as ir
-from ibis.common.annotations import attribute
-
+from tacit import typed_sql as sql
 from tacit.engine.conversion import CASTS, Cell, TranslatedCall, nothing, settle_int, type_name, widen
 from tacit.engine.math_translations import MATHS
 from tacit.query import (
     BOOL,
-    DIGITS_MAX,
     FLOAT,
     POSITION_MAX,
     TIMESTAMP,
@@ -37,7 +29,7 @@ from tacit.query import (
 )
 from tacit.tables import TEXT_BYTES_MAX
 
-Run = Callable[[TranslatedCall], ir.Value]
+Run = Callable[[TranslatedCall], sql.Value]
 
 
 @dataclass(frozen=True)
@@ -48,16 +40,16 @@ class Translation:
     takes_raw: bool = False
 
 
-def _compared(compare: Callable[[ir.Value, ir.Value], ir.Value]) -> Run:
-    def translate(call: TranslatedCall) -> ir.Value:
+def _compared(compare: Callable[[sql.Value, sql.Value], sql.Value]) -> Run:
+    def translate(call: TranslatedCall) -> sql.Value:
         left, right = call.values()
         return compare(left, right)
 
     return translate
 
 
-def _joined(join: Callable[[ir.Value, ir.Value], ir.Value]) -> Run:
-    def translate(call: TranslatedCall) -> ir.Value:
+def _joined(join: Callable[[sql.Value, sql.Value], sql.Value]) -> Run:
+    def translate(call: TranslatedCall) -> sql.Value:
         first, *rest = call.values(BOOL)
         for part in rest:
             first = join(first, part)
@@ -66,18 +58,18 @@ def _joined(join: Callable[[ir.Value, ir.Value], ir.Value]) -> Run:
     return translate
 
 
-def _in(call: TranslatedCall) -> ir.Value:
+def _in(call: TranslatedCall) -> sql.Value:
     tested, *listed = call.values()
     return tested.isin(listed)
 
 
-def _like(call: TranslatedCall) -> ir.Value:
+def _like(call: TranslatedCall) -> sql.Value:
     _, pattern, *escape = call.call.arguments
     return _matches(call.cells[0].value, pattern_parts(pattern, escape[0] if escape else None))
 
 
-def _sum(operate: Callable[[ir.Value, ir.Value], ir.Value]) -> Run:
-    def translate(call: TranslatedCall) -> ir.Value:
+def _sum(operate: Callable[[sql.Value, sql.Value], sql.Value]) -> Run:
+    def translate(call: TranslatedCall) -> sql.Value:
         if call.kind.type == "int":
             return settle_int(operate(*(cell.value.cast("decimal(19, 0)") for cell in call.cells)))
         total = operate(*call.values(call.kind))
@@ -86,7 +78,7 @@ def _sum(operate: Callable[[ir.Value, ir.Value], ir.Value]) -> Run:
     return translate
 
 
-def _product(call: TranslatedCall) -> ir.Value:
+def _product(call: TranslatedCall) -> sql.Value:
     if call.kind.type == "float":
         left, right = call.values(FLOAT)
         return left * right
@@ -95,23 +87,23 @@ def _product(call: TranslatedCall) -> ir.Value:
     return product(*(widen(cell, decimal(cell.kind.digits, cell.kind.scale)) for cell in call.cells))
 
 
-def _quotient(call: TranslatedCall) -> ir.Value:
+def _quotient(call: TranslatedCall) -> sql.Value:
     top, bottom = call.values(FLOAT)
     if _is_safe_divisor(call.call.arguments[1]):
         return top / bottom
     return top / bottom.nullif(_float("0.0"))
 
 
-def _remainder(call: TranslatedCall) -> ir.Value:
+def _remainder(call: TranslatedCall) -> sql.Value:
     top, bottom = (cell.value.cast("int64") for cell in call.cells)
     if _is_safe_divisor(call.call.arguments[1]):
         return top % bottom
     # some engines raise on the least int % −1, whose answer is 0 as for every int
-    safe = ibis.cases((bottom.isin([0, -1]), nothing(call.kind)), else_=bottom)
-    return ibis.cases(((bottom == -1) & top.notnull(), ibis.literal(0, "int64")), else_=top % safe).cast("int64")
+    safe = sql.cases((bottom.isin([0, -1]), nothing(call.kind)), else_=bottom)
+    return sql.cases(((bottom == -1) & top.notnull(), sql.literal(0, "int64")), else_=top % safe).cast("int64")
 
 
-def _negation(call: TranslatedCall) -> ir.Value:
+def _negation(call: TranslatedCall) -> sql.Value:
     (cell,) = call.cells
     if call.kind.type == "int":
         return settle_int(-cell.value.cast("decimal(19, 0)"))
@@ -122,22 +114,22 @@ def _is_safe_divisor(argument: Expression) -> bool:
     return isinstance(argument, Value) and argument.value not in (0, -1)
 
 
-def _case(call: TranslatedCall) -> ir.Value:
+def _case(call: TranslatedCall) -> sql.Value:
     conditions = [widen(cell, BOOL) for cell in call.cells[:-1:2]]
     results = [widen(cell, call.kind) for cell in call.cells[1::2]]
-    return ibis.cases(*zip(conditions, results, strict=True), else_=widen(call.cells[-1], call.kind))
+    return sql.cases(*zip(conditions, results, strict=True), else_=widen(call.cells[-1], call.kind))
 
 
-def _nullif(call: TranslatedCall) -> ir.Value:
+def _nullif(call: TranslatedCall) -> sql.Value:
     left, right = call.values()
-    return ibis.cases((left == right, nothing(call.kind)), else_=widen(call.cells[0], call.kind))
+    return sql.cases((left == right, nothing(call.kind)), else_=widen(call.cells[0], call.kind))
 
 
-def _cast(run: Callable[[Cell, Kind], ir.Value]) -> Run:
+def _cast(run: Callable[[Cell, Kind], sql.Value]) -> Run:
     return lambda call: run(call.cells[0], call.kind)
 
 
-def _matches(text: ir.Value, pattern: Pattern) -> ir.Value:
+def _matches(text: sql.Value, pattern: Pattern) -> sql.Value:
     """Return whether all of the text matches the pattern."""
     if pattern.escape is None:
         return text.like("".join(part.value if isinstance(part, Wild) else part for part in pattern.parts))
@@ -159,30 +151,15 @@ def _plain(character: str) -> str:
 _WIDE = 19
 
 
-class Multiply(ops.Value):  # type: ignore[misc]  # Ibis has no types; compilers find an operation by its class's name
-    """left * right, both decimals."""
-
-    left: ops.Value
-    right: ops.Value
-    shape = rlz.shape_like("args")
-
-    @attribute  # type: ignore[untyped-decorator]
-    def dtype(self) -> dt.Decimal:
-        """Return decimal(sum of digits, sum of scales); the question's check has seen that it fits."""
-        left, right = self.left.dtype, self.right.dtype
-        return dt.Decimal(min(left.precision + right.precision, DIGITS_MAX), left.scale + right.scale)
-
-
-def product(left: ir.Value, right: ir.Value) -> ir.Value:
+def product(left: sql.Value, right: sql.Value) -> sql.Value:
     """Return the exact product of two decimals.
 
     DuckDB keeps a product of narrow decimals in 18 digits and raises where it does not fit, so one of them is made
     wide first.
     """
-    digits, scale = left.type().precision, left.type().scale
-    wide = left.cast(f"decimal({max(digits, _WIDE)}, {scale})")
-    exact = dt.Decimal(digits + right.type().precision, scale + right.type().scale)
-    return Multiply(wide, right).to_expr().cast(exact)
+    one, other = left.type(), right.type()
+    wide = left.cast(sql.decimal(max(one.digits, _WIDE), one.scale))
+    return (wide * right).cast(sql.decimal(one.digits + other.digits, one.scale + other.scale))
 
 
 # The float just below 1/2: floor(x + this) rounds halves up for every float x >= 0, while x + 1/2 is inexact below 1/2
@@ -191,34 +168,22 @@ _BELOW_HALF = "0.49999999999999994"
 _WHOLE_FROM = "9007199254740992"  # from 2^53 on a float has no places to round
 
 
-@ibis.udf.scalar.builtin(name="floor")  # type: ignore[untyped-decorator]
-def floor_of(number: float) -> float:
-    """Return the engine's function, as a float; Ibis would cast it to an int, and raise where it does not fit."""
-    raise NotImplementedError
-
-
-@ibis.udf.scalar.builtin(name="ceil")  # type: ignore[untyped-decorator]
-def ceil_of(number: float) -> float:
-    """Return the engine's function, as a float."""
-    raise NotImplementedError
-
-
-def _magnitude(call: TranslatedCall) -> ir.Value:
+def _magnitude(call: TranslatedCall) -> sql.Value:
     (cell,) = call.cells
     return settle_int(_wide(cell).abs()) if call.kind.type == "int" else cell.value.abs()
 
 
-def _floor(call: TranslatedCall) -> ir.Value:
+def _floor(call: TranslatedCall) -> sql.Value:
     (cell,) = call.cells
-    return settle_int(floor_of(cell.value) if cell.kind.type == "float" else _toward(cell, "floor"))
+    return settle_int(cell.value.floor())
 
 
-def _ceil(call: TranslatedCall) -> ir.Value:
+def _ceil(call: TranslatedCall) -> sql.Value:
     (cell,) = call.cells
-    return settle_int(ceil_of(cell.value) if cell.kind.type == "float" else _toward(cell, "ceil"))
+    return settle_int(cell.value.ceil())
 
 
-def _round(call: TranslatedCall) -> ir.Value:
+def _round(call: TranslatedCall) -> sql.Value:
     cell = call.cells[0]
     places = call.number(1) if len(call.cells) == 2 else 0
     if cell.kind.type == "float":
@@ -231,144 +196,113 @@ def _round(call: TranslatedCall) -> ir.Value:
     return settle_int(_nearest(cell))
 
 
-def _whole(value: ir.Value) -> ir.Value:
+def _whole(value: sql.Value) -> sql.Value:
     """The nearest whole number as a float, halves away from 0; NaN and ±Inf stay."""
-    return value.sign() * floor_of(value.abs() + _float(_BELOW_HALF))
+    return value.sign() * (value.abs() + _float(_BELOW_HALF)).floor()
 
 
-def _round_float(value: ir.Value, places: int) -> ir.Value:
+def _round_float(value: sql.Value, places: int) -> sql.Value:
     power = _float(f"1e{abs(places)}")
     scaled = value * power if places > 0 else value / power
     back = _whole(scaled) / power if places > 0 else _whole(scaled) * power
     # NaN is not below anything, so it stays
-    return ibis.cases((scaled.abs() < _float(_WHOLE_FROM), back), else_=value)
+    return sql.cases((scaled.abs() < _float(_WHOLE_FROM), back), else_=value)
 
 
-def _toward(cell: Cell, name: str) -> ir.Value:
-    """A decimal's floor or ceiling by the engine's own, which is exact and has digits enough for every decimal."""
-    return _engine_own(name, type_name(cell.kind))(cell.value) if cell.kind.scale else cell.value
-
-
-@cache
-def _engine_own(name: str, kind: str) -> Callable[[ir.Value], ir.Value]:
-    """Return the engine's function of one decimal, the same object for the same type."""
-    found: Callable[[ir.Value], ir.Value] = ibis.udf.scalar.builtin(
-        lambda number: number, name=name, signature=((kind,), kind)
-    )
-    return found
-
-
-def _nearest(cell: Cell) -> ir.Value:
+def _nearest(cell: Cell) -> sql.Value:
     """A decimal's nearest whole number, halves away from 0, as a decimal without places."""
     kind = cell.kind
     return cell.value.cast(type_name(decimal(kind.digits - kind.scale + 1, 0))) if kind.scale else cell.value
 
 
-def _round_left_of_point(cell: Cell, zeros: int) -> ir.Value:
+def _round_left_of_point(cell: Cell, zeros: int) -> sql.Value:
     """An exact number rounded to tens, hundreds and so on: moved right, rounded, moved back."""
     kind = cell.kind if cell.kind.type == "decimal" else decimal(19, 0)
-    right = ibis.literal("0." + "0" * (zeros - 1) + "1").cast(type_name(decimal(zeros, zeros)))
-    left = ibis.literal("1" + "0" * zeros).cast(type_name(decimal(zeros + 1, 0)))
+    right = sql.literal("0." + "0" * (zeros - 1) + "1").cast(type_name(decimal(zeros, zeros)))
+    left = sql.literal("1" + "0" * zeros).cast(type_name(decimal(zeros + 1, 0)))
     moved = product(widen(cell, kind), right)
     return product(moved.cast(type_name(decimal(kind.digits - kind.scale + 1, 0))), left)
 
 
-def _wide(cell: Cell) -> ir.Value:
+def _wide(cell: Cell) -> sql.Value:
     return cell.value.cast("decimal(19, 0)")
 
 
-def _float(written: str) -> ir.Value:
-    return ibis.literal(written).cast("float64")
+def _float(written: str) -> sql.Value:
+    return sql.literal(written).cast("float64")
 
 
 _UPPER, _LOWER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz"
 _NOT_PLAIN = "[^ -~]"
-bytes_of = ibis.udf.scalar.builtin(lambda text: text, name="strlen", signature=(("string",), "int64"))
 
 
-def _folded(call: TranslatedCall, *, up: bool) -> ir.Value:
+def _folded(call: TranslatedCall, *, up: bool) -> sql.Value:
     """Engines change the case of É and İ in different ways. Their function is much faster, so ASCII text uses it."""
     text = call.cells[0].value
     theirs = text.upper() if up else text.lower()
     ours = text.translate(_LOWER, _UPPER) if up else text.translate(_UPPER, _LOWER)
-    return ibis.cases((text.re_search(_NOT_PLAIN), ours), else_=theirs)
+    return sql.cases((text.re_search(_NOT_PLAIN), ours), else_=theirs)
 
 
-def _substring(call: TranslatedCall) -> ir.Value:
+def _substring(call: TranslatedCall) -> sql.Value:
     length = call.number(2) if len(call.cells) == 3 else None
-    start = ibis.literal(call.number(1) - 1, "int64")
     # without a length, one beyond any text is given: engines disagree about a missing length
-    return call.cells[0].value.substr(start, ibis.literal(_ALL if length is None else length, "int64"))
+    return call.cells[0].value.substr(call.number(1) - 1, _ALL if length is None else length)
 
 
 _ALL = 2**31 - 1 - POSITION_MAX
 
 
-def _concat(call: TranslatedCall) -> ir.Value:
+def _concat(call: TranslatedCall) -> sql.Value:
     first, *rest = (cell.value for cell in call.cells)
-    size = bytes_of(first)
+    size = first.byte_length()
     for text in rest:
-        size = size + bytes_of(text)
+        size = size + text.byte_length()
     joined = _where_short(first, size)
     for text in rest:
         joined = joined + text
     return joined
 
 
-def _replace(call: TranslatedCall) -> ir.Value:
+def _replace(call: TranslatedCall) -> sql.Value:
     text, old, new = (cell.value for cell in call.cells)
     was, becomes = (len(str(call.constant(place)).encode()) for place in (1, 2))
     if becomes <= was:
         return text.replace(old, new)
-    taken = bytes_of(text) - bytes_of(text.replace(old, ibis.literal("")))
-    size = bytes_of(text) + (taken / was).floor().cast("int64") * (becomes - was)
+    taken = text.byte_length() - text.replace(old, "").byte_length()
+    size = text.byte_length() + (taken / was).floor().cast("int64") * (becomes - was)
     return _where_short(text, size).replace(old, new)
 
 
-def _where_short(text: ir.Value, size: ir.Value) -> ir.Value:
+def _where_short(text: sql.Value, size: sql.Value) -> sql.Value:
     """Return the text if the result made of it is short enough, else NULL; longer text is never made."""
-    return ibis.cases((size <= TEXT_BYTES_MAX, text), else_=ibis.null("string"))
+    return sql.cases((size <= TEXT_BYTES_MAX, text), else_=sql.null("string"))
 
 
-_IBIS_UNITS = {
-    "year": "Y",
-    "quarter": "Q",
-    "month": "M",
-    "week": "W",
-    "day": "D",
-    "hour": "h",
-    "minute": "m",
-    "second": "s",
-}
 _FIRST, _LAST = datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999_999)  # noqa: DTZ001 - no zones here
 _MONTHS = {"year": 12, "quarter": 3, "month": 1}
 
 
-def _part(call: TranslatedCall) -> ir.Value:
+def _part(call: TranslatedCall) -> sql.Value:
     return _part_of(call.cells[1].value, str(call.constant(0)))
 
 
-def _part_of(time: ir.Value, part: str) -> ir.Value:
+def _part_of(time: sql.Value, part: str) -> sql.Value:
     if part == "isoyear":  # the year of the week's Thursday; not every engine has its own
-        return _part_of(_start_of(time, "week") + ibis.interval(days=3), "year")
-    if part in ("dow", "isodow"):
-        from_monday = time.day_of_week.index().cast("int64")
-        return from_monday + 1 if part == "isodow" else (from_monday + 1) % 7
-    if part in ("week", "doy"):
-        return (time.week_of_year() if part == "week" else time.day_of_year()).cast("int64")
-    return getattr(time, part)().cast("int64")
+        return _part_of(_start_of(time, "week") + sql.interval(days=3), "year")
+    return time.part(part)
 
 
-def _start(call: TranslatedCall) -> ir.Value:
+def _start(call: TranslatedCall) -> sql.Value:
     started = _start_of(call.cells[1].value, str(call.constant(0)))
     return started.cast("date") if call.kind.type == "date" else started
 
 
-def _start_of(time: ir.Value, unit: str) -> ir.Value:
-    return time.cast("timestamp(6)").truncate(_IBIS_UNITS[unit])
+def _start_of(time: sql.Value, unit: str) -> sql.Value:
+    return time.cast("timestamp(6)").truncate(unit)
 
 
-def _difference(call: TranslatedCall) -> ir.Value:
+def _difference(call: TranslatedCall) -> sql.Value:
     unit = str(call.constant(0))
     first, last = (cell.value for cell in call.cells[1:])
     if unit in _MONTHS:
@@ -378,7 +312,7 @@ def _difference(call: TranslatedCall) -> ir.Value:
         if unit == "year":
             return years
         return years * in_year + _part_of(last, number) - _part_of(first, number)
-    days = _day_of(last, unit).delta(_day_of(first, unit), unit="day").cast("int64")
+    days = _day_of(last, unit).days_since(_day_of(first, unit))
     if unit == "week":
         return (days / 7).floor().cast("int64")  # whole weeks between Mondays, so exact
     total = days
@@ -391,24 +325,24 @@ def _difference(call: TranslatedCall) -> ir.Value:
     return total
 
 
-def _day_of(time: ir.Value, unit: str) -> ir.Value:
+def _day_of(time: sql.Value, unit: str) -> sql.Value:
     if unit == "week":
         time = _start_of(time, "week")
     return time if time.type().is_date() else time.cast("date")
 
 
-def _clock(time: ir.Value, part: str) -> ir.Value:
+def _clock(time: sql.Value, part: str) -> sql.Value:
     """A part of the time of day; midnight's where there is none."""
-    return ibis.literal(0, "int64") if time.type().is_date() else _part_of(time, part)
+    return sql.literal(0, "int64") if time.type().is_date() else _part_of(time, part)
 
 
-def _moved(call: TranslatedCall) -> ir.Value:
+def _moved(call: TranslatedCall) -> sql.Value:
     number, step = call.number(1), str(call.constant(2))
     time = call.cells[0].value.cast("timestamp(6)")
-    limit = ibis.literal(_limit(number, step).isoformat(sep=" ")).cast("timestamp(6)")
+    limit = sql.literal(_limit(number, step).isoformat(sep=" ")).cast("timestamp(6)")
     stays = time <= limit if number >= 0 else time >= limit
-    kept = ibis.cases((stays, time), else_=nothing(TIMESTAMP))
-    moved = kept + ibis.interval(**{f"{step}s": number})
+    kept = sql.cases((stays, time), else_=nothing(TIMESTAMP))
+    moved = kept + sql.interval(**{f"{step}s": number})
     return moved.cast("date") if call.kind.type == "date" else moved.cast(type_name(TIMESTAMP))
 
 
@@ -445,19 +379,19 @@ TRANSLATIONS: dict[str, Translation] = {
     **{name: Translation(run) for name, run in MATHS.items()},
     "negate": Translation(_negation, takes_raw=True),
     "case": Translation(_case, takes_raw=True),
-    "coalesce": Translation(lambda call: ibis.coalesce(*call.values(call.kind))),
+    "coalesce": Translation(lambda call: sql.coalesce(*call.values(call.kind))),
     "nullif": Translation(_nullif),
     "lower": Translation(lambda call: _folded(call, up=False)),
     "upper": Translation(lambda call: _folded(call, up=True)),
     "trim": Translation(lambda call: call.cells[0].value.strip()),
     **{name: Translation(_cast(run), takes_raw=name == "cast_int") for name, run in CASTS.items()},
-    "least": Translation(lambda call: ibis.least(*call.values(call.kind))),
-    "greatest": Translation(lambda call: ibis.greatest(*call.values(call.kind))),
+    "least": Translation(lambda call: sql.least(*call.values(call.kind))),
+    "greatest": Translation(lambda call: sql.greatest(*call.values(call.kind))),
     "abs": Translation(_magnitude, takes_raw=True),
     "round": Translation(_round, takes_raw=True),
     "floor": Translation(_floor, takes_raw=True),
     "ceil": Translation(_ceil, takes_raw=True),
-    "length": Translation(lambda call: call.cells[0].value.length().cast("int64")),
+    "length": Translation(lambda call: call.cells[0].value.length()),
     "substring": Translation(_substring),
     "concat": Translation(_concat),
     "replace": Translation(_replace),

@@ -1,4 +1,4 @@
-"""Translates rows into cells, in Ibis: what each unit has in each group, and how long a unit's vectors of cells are.
+"""Translates rows into cells, in SQL: what each unit has in each group, and how long a unit's vectors of cells are.
 
 A cell has one whole number for each vector of a plan, in fine steps. The integers are those of docs/proofs/scaling.md.
 What is added up from cells is left to `scaled_relation.py`.
@@ -7,9 +7,7 @@ What is added up from cells is left to `scaled_relation.py`.
 from collections.abc import Mapping, Sequence
 from typing import Literal, assert_never
 
-import ibis
-import ibis.expr.types as ir
-
+from tacit import typed_sql as sql
 from tacit.engine import arithmetic
 from tacit.engine.arithmetic import whole
 from tacit.engine.relation import UNIT, group_order
@@ -32,32 +30,32 @@ class OverUnit:
 
     def __init__(self, plan: Plan) -> None:
         self.is_row = plan.unit is None
-        self._window = ibis.window(group_by=[UNIT])
+        self._window = sql.window(group_by=[UNIT])
 
-    def total(self, value: ir.IntegerValue) -> ir.IntegerValue:
+    def total(self, value: sql.Value) -> sql.Value:
         """Return the sum over the unit's cells."""
         return value if self.is_row else value.sum().over(self._window)
 
-    def top(self, value: ir.IntegerValue) -> ir.IntegerValue:
+    def top(self, value: sql.Value) -> sql.Value:
         """Return the largest of the unit's cells."""
         return value if self.is_row else value.max().over(self._window)
 
-    def is_first(self) -> ir.BooleanValue:
+    def is_first(self) -> sql.Value:
         """Return whether a cell is the one that was picked of its unit."""
-        return ibis.literal(True) if self.is_row else ibis.row_number().over(self._window) == 0
+        return sql.literal(True) if self.is_row else sql.row_number().over(self._window) == 0
 
 
-def bounded_cells(plan: Plan, rows: ir.Table, keys: list[str], vectors: Sequence[Vector], salt: str) -> ir.Table:
+def bounded_cells(plan: Plan, rows: sql.Table, keys: list[str], vectors: Sequence[Vector], salt: str) -> sql.Table:
     """Return the cells of every unit, in at most as many groups as the plan says."""
     cells = unbounded_cells(plan, rows, keys, vectors)
     if plan.unit is None or not keys or plan.groups_per_unit >= UNBOUNDED:
         return cells
     order = [group_order(cells, keys, salt), *[cells[key] for key in keys]]
-    cells = cells.mutate(group_place=ibis.row_number().over(ibis.window(group_by=[UNIT], order_by=order)))
+    cells = cells.mutate(group_place=sql.row_number().over(sql.window(group_by=[UNIT], order_by=order)))
     return cells.filter(cells["group_place"] < plan.groups_per_unit)
 
 
-def unbounded_cells(plan: Plan, rows: ir.Table, keys: list[str], vectors: Sequence[Vector]) -> ir.Table:
+def unbounded_cells(plan: Plan, rows: sql.Table, keys: list[str], vectors: Sequence[Vector]) -> sql.Table:
     """Return one row for each unit and group, with its number of every vector."""
     who = [] if plan.unit is None else [UNIT]
     steps = {
@@ -76,13 +74,13 @@ def unbounded_cells(plan: Plan, rows: ir.Table, keys: list[str], vectors: Sequen
     return rows.select(*who, *keys, **fine)
 
 
-def _row_steps(vector: Vector, rows: ir.Table) -> ir.IntegerValue:
+def _row_steps(vector: Vector, rows: sql.Table) -> sql.Value:
     """Return what one row adds to its cell, in steps: a number of 64 bits."""
     if vector.kind == "rows":
         return whole(1)
     value = rows[value_name(vector.column or 0)]
     if vector.kind == "counted":
-        return ibis.cases((value.notnull(), whole(1)), else_=whole(0))
+        return sql.cases((value.notnull(), whole(1)), else_=whole(0))
     about = value - whole(vector.centre)
     if vector.kind == "centred":
         return about.fill_null(whole(0))
@@ -91,7 +89,7 @@ def _row_steps(vector: Vector, rows: ir.Table) -> ir.IntegerValue:
     assert_never(vector.kind)
 
 
-def with_lengths(cells: ir.Table, norms: Mapping[int, Literal[1, 2]], over: OverUnit) -> ir.Table:
+def with_lengths(cells: sql.Table, norms: Mapping[int, Literal[1, 2]], over: OverUnit) -> sql.Table:
     """Return cells with the length of each of their unit's vectors: its norm, rounded up."""
     sums = {
         length_name(index): arithmetic.sum_length(over.total(cells[fine_name(index)].abs()))
@@ -117,13 +115,13 @@ def coarse_name(index: int) -> str:
     return f"coarse_{index}"
 
 
-def with_coarse(cells: ir.Table, indexes: Sequence[int], over: OverUnit) -> ir.Table:
+def with_coarse(cells: sql.Table, indexes: Sequence[int], over: OverUnit) -> sql.Table:
     """Return cells with how many binary digits are left out of some vectors before they are squared."""
     tops = {f"top_{index}": over.top(cells[fine_name(index)].abs()) for index in indexes}
     cells = cells.mutate(**tops)
     return cells.mutate(**{coarse_name(index): arithmetic.coarse_bits(cells[f"top_{index}"]) for index in indexes})
 
 
-def squared(cells: ir.Table, index: int) -> ir.IntegerValue:
+def squared(cells: sql.Table, index: int) -> sql.Value:
     """Return the square of a cell's number, without the digits that are left out."""
     return arithmetic.square(cells[fine_name(index)].abs(), cells[coarse_name(index)])

@@ -9,10 +9,9 @@ many rows it has, they are spread evenly over its values (docs/proofs/quantiles.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-import ibis
-import ibis.expr.types as ir
 import numpy as np
 
+from tacit import typed_sql as sql
 from tacit.engine.patience.patient import NO_VALUE, Beginnings, added_up, numbered
 from tacit.plan import UNIT_WEIGHT
 from tacit.privacy import Flags, Integers, Words
@@ -22,14 +21,14 @@ WEIGHT = "weight"
 COPIES = 3
 
 
-def weighed(known: ir.Table, unit: str, keys: list[str], value: str) -> ir.Table:
+def weighed(known: sql.Table, unit: str, keys: list[str], value: str) -> sql.Table:
     """Return rows, none of whose values is NULL, with their weights."""
-    cell = ibis.window(group_by=[unit, *keys], order_by=[known[value]])
-    known = known.mutate(turn=ibis.row_number().over(cell))
-    whole = ibis.window(group_by=[unit, *keys])
-    groups = (known["turn"] == 0).cast("int64").sum().over(ibis.window(group_by=[unit]))
+    cell = sql.window(group_by=[unit, *keys], order_by=[known[value]])
+    known = known.mutate(turn=sql.row_number().over(cell))
+    whole = sql.window(group_by=[unit, *keys])
+    groups = (known["turn"] == 0).cast("int64").sum().over(sql.window(group_by=[unit]))
     known = known.mutate(rows_of_cell=known.count().over(whole).cast("int64"), groups_of_unit=groups.cast("int64"))
-    share = ibis.literal(UNIT_WEIGHT, "int64") // known["groups_of_unit"]
+    share = sql.literal(UNIT_WEIGHT, "int64") // known["groups_of_unit"]
     turn, rows = known["turn"].cast("int64"), known["rows_of_cell"]
     return known.mutate(**{WEIGHT: (turn + 1) * share // rows - turn * share // rows})
 

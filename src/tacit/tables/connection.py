@@ -12,16 +12,10 @@ stored table a name means, and how the ledger identifies it, is left to `identit
 import os
 import re
 import tempfile
-import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, ClassVar
 
-import ibis
-import ibis.expr.types as ir
-from ibis.backends.sql.compilers.duckdb import DuckDBCompiler
-from ibis.common import patterns
-
+from tacit import typed_sql as sql
 from tacit.errors import QueryRefused
 from tacit.memory import memory_limit, spill_folder
 
@@ -43,82 +37,12 @@ OPTIMIZERS_KEPT = frozenset(
 )
 
 
-_compiling = threading.RLock()
-
-
-@contextmanager
-def _one_select_for_each_step() -> Iterator[None]:
-    """Turn off Ibis's merging of SELECTs; the option belongs to the whole process, so this takes a lock."""
-    with _compiling:
-        before = ibis.options.sql.fuse_selects
-        ibis.options.sql.fuse_selects = False
-        try:
-            yield
-        finally:
-            ibis.options.sql.fuse_selects = before
-
-
-def _operations_of(pattern: Any) -> frozenset[type] | None:
-    """Return the operations that a pattern of Ibis matches at its root; None where that cannot be told."""
-    if isinstance(pattern, patterns.Replace):
-        return _operations_of(pattern.matcher)
-    if isinstance(pattern, patterns.InstanceOf):
-        return frozenset(pattern.type if isinstance(pattern.type, tuple) else (pattern.type,))
-    if isinstance(pattern, patterns.Object):
-        return _operations_of(pattern.type)
-    if isinstance(pattern, patterns.AnyOf):
-        found = [_operations_of(each) for each in pattern.patterns]
-        return None if None in found else frozenset().union(*(each for each in found if each is not None))
-    return None
-
-
-# The operations that Ibis rewrites before it compiles, in two passes over the whole expression.
-_REWRITTEN = _operations_of(patterns.AnyOf(*DuckDBCompiler.rewrites, *DuckDBCompiler.lowered_ops.values()))
-
-
-class TotalCompiler(DuckDBCompiler):  # type: ignore[misc]  # Ibis has no types
-    """Ibis's compiler for DuckDB, with TRY_CAST wherever it would write CAST, in half of the time.
-
-    Ibis would look for SELECTs inside SELECTs that could be one, which takes a third of its time; DuckDB runs both
-    alike. And it would rewrite operations that most relations do not have.
-    """
-
-    __slots__ = ()
-
-    def to_sqlglot(self, expr: Any, **given: Any) -> Any:
-        """Return the query of an expression, with a SELECT for each of its steps."""
-        is_plain = _REWRITTEN is not None and not expr.op().find(tuple(_REWRITTEN))
-        with _one_select_for_each_step():
-            return super(TotalCompiler, _PLAIN if is_plain else self).to_sqlglot(expr, **given)
-
-    def cast(self, arg: Any, to: Any) -> Any:
-        """Return a cast that gives NULL where a cell does not fit."""
-        return self.visit_TryCast(None, arg=super().cast(arg, to).this, to=to)
-
-
-class _PlainCompiler(TotalCompiler):
-    """The same for an expression in which nothing is rewritten."""
-
-    __slots__ = ()
-    rewrites = ()
-    LOWERED_OPS: ClassVar[dict[Any, None]] = dict.fromkeys(DuckDBCompiler.lowered_ops)
-
-
-_PLAIN = _PlainCompiler()
-
-
-def total_casts(backend: Any) -> Any:
-    """Return an Ibis backend for DuckDB, from now on writing no cast that raises."""
-    backend.compiler = TotalCompiler()
-    return backend
-
-
-def our_connection() -> Any:
-    """Return an Ibis backend for a DuckDB of our own, in memory, which believes no statistics; it is not locked yet."""
-    backend = ibis.duckdb.connect()
+def our_connection() -> sql.Connection:
+    """Return a connection to a DuckDB of our own, in memory, which believes no statistics; it is not locked yet."""
+    backend = sql.connected()
     names = (name for (name,) in backend.con.execute("SELECT name FROM duckdb_optimizers()").fetchall())
     backend.con.execute(f"SET disabled_optimizers = {literal(','.join(optimizers_off(names)))}")
-    return total_casts(backend)
+    return backend
 
 
 def optimizers_off(known: Iterable[str]) -> list[str]:
@@ -126,7 +50,7 @@ def optimizers_off(known: Iterable[str]) -> list[str]:
     return sorted(set(known) - OPTIMIZERS_KEPT)
 
 
-def lock(backend: Any, paths: Sequence[str], *, streams: bool = False) -> None:
+def lock(backend: sql.Connection, paths: Sequence[str], *, streams: bool = False) -> None:
     """Lock down a connection of ours: these files and a private folder to spill to, and nothing else.
 
     One that only `streams` rows has no more than a vector of them at a time, so that what it takes is bounded by public
@@ -144,7 +68,7 @@ def lock(backend: Any, paths: Sequence[str], *, streams: bool = False) -> None:
         "SET lock_configuration = true",
     ):
         if setting:
-            backend.raw_sql(setting)
+            backend.con.execute(setting)
 
 
 @contextmanager
@@ -163,7 +87,7 @@ def literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _shows_progress(backend: Any) -> bool:
+def _shows_progress(backend: sql.Connection) -> bool:
     """Whether the engine would draw a progress bar, which shows how much there is to read.
 
     It is asked first, because turning the bar off fails in a notebook without ipywidgets even if it is already off. In
@@ -188,7 +112,7 @@ def is_database(text: str) -> bool:
     return found is not None and (found["name"] is not None or os.path.isfile(text))
 
 
-def open_database(backend: Any, text: str, *, name: str) -> str:
+def open_database(backend: sql.Connection, text: str, *, name: str) -> str:
     """Attach the DuckDB file that a text names to a connection of ours, to read; return the name of its table."""
     found = _FILE.fullmatch(text)
     path, table = (text, None) if found is None else (found["path"], found["name"])
@@ -213,21 +137,21 @@ def open_database(backend: Any, text: str, *, name: str) -> str:
     return table
 
 
-def named_table(backend: Any, name: str) -> tuple[ir.Table, str]:
+def named_table(backend: sql.Connection, name: str) -> tuple[sql.Stored, str]:
     """Return the table that a name stands for in a DuckDB database, and its last part; a name may be qualified."""
     parts = [quoted.replace('""', '"') or plain for quoted, plain in _PART.findall(name)]
-    tries: list[tuple[str, Any]] = [(name, None)]
+    tries: list[tuple[str, tuple[str, ...]]] = [(name, ())]
     if 2 <= len(parts) <= 3:
-        tries.append((parts[-1], parts[0] if len(parts) == 2 else (parts[0], parts[1])))
+        tries.append((parts[-1], tuple(parts[:-1])))
     for last, within in tries:
         try:
-            return backend.table(last, database=within), last
+            return backend.table(last, within), last
         except Exception:  # noqa: BLE001, S112 - for any reason, there is no such table
             continue
     raise QueryRefused(f"this DuckDB database has no table {name!r}\nhint: its tables: {_listed(_names(backend))}")
 
 
-def _names(backend: Any) -> list[str]:
+def _names(backend: sql.Connection) -> list[str]:
     """Return the names of the stored tables, with their schema where it is not the usual one."""
     return [name if schema == "main" else f"{schema}.{name}" for schema, name in backend.con.execute(_NAMES).fetchall()]
 

@@ -10,10 +10,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-import ibis.expr.operations as ops
-import ibis.expr.types as ir
 import pyarrow as pa
 
+from tacit import typed_sql as sql
 from tacit.errors import QueryRefused
 from tacit.tables.cells import Reading, quoted, reading_of, select, stored_column
 from tacit.tables.connection import lock, our_connection
@@ -60,18 +59,18 @@ class BatchRecipe:
     lent: Mapping[str, pa.Table]
 
 
-def recipe_of(source: Source, relation: ir.Table) -> BatchRecipe:
+def recipe_of(source: Source, relation: sql.Table) -> BatchRecipe:
     """Return how a relation over rows elsewhere is computed, batch by batch, from the columns that it names."""
     elsewhere = source.elsewhere
     if elsewhere is None:
         raise TypeError("a recipe is for rows that are elsewhere")
-    (stored,) = relation.op().find(ops.DatabaseTable)
+    (stored,) = relation.stored()
     readings = [reading_of(each.name, each.type) for each in elsewhere.schema]
-    named = {field.name for field in relation.op().find(ops.Field)}
+    named = relation.columns_named()
     read = tuple(each for each in readings if each is not None and each.name in named)
     read = read or tuple(each for each in readings if each is not None)[:1]  # a row is there even if nothing is asked
-    lent = {each.name: each.data.to_pyarrow(each.schema) for each in relation.op().find(ops.InMemoryTable)}
-    return BatchRecipe(read, stored.name, str(source.backend.compile(relation)), lent)
+    lent = {each.name: each.data for each in relation.lent()}
+    return BatchRecipe(read, stored.name, sql.sql_of(relation), lent)
 
 
 class BatchReader:
@@ -97,4 +96,4 @@ class BatchReader:
 
     def close(self) -> None:
         """Close the engine."""
-        self._backend.disconnect()
+        self._backend.close()

@@ -17,18 +17,16 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
-import ibis
-import ibis.expr.datatypes as dt
-import ibis.expr.types as ir
 import pyarrow as pa
 
+from tacit import typed_sql as sql
 from tacit.errors import InvalidParameter, QueryRefused
 from tacit.tables.cells import TEXT_BYTES_MAX, Reading, quoted, reading_of, select, stored_column
 from tacit.tables.connection import is_database, lock, named_table, open_database, our_connection
 from tacit.tables.csv import read_csv, read_header
 from tacit.tables.elsewhere import Elsewhere, is_spark, is_spark_frame, refuse_spark_frame
 from tacit.tables.frames import frame_to_arrow
-from tacit.tables.identity import StoredTable, file_aliases, opened_files, stored_table
+from tacit.tables.identity import StoredTable, file_aliases, is_ibis, named_by_ibis, opened_files, stored_table
 from tacit.tables.parquet import ParquetFiles, open_parquet, schema_of
 from tacit.tables.schema import ColumnFacts, WrittenFacts
 from tacit.tables.source import Own, Source, described, refuse_duplicates
@@ -39,9 +37,8 @@ POSTGRES = ("postgresql://", "postgres://")
 CSV = {".csv", ".tsv", ".txt"}
 COARSE_TIMES, FINE_TIMES = (0, 3), 9  # digits of a second
 # DuckDB's own functions between text and its bytes.
-_encode = ibis.udf.scalar.builtin(lambda text: text, name="encode", signature=(("string",), "binary"))
-_octet_length = ibis.udf.scalar.builtin(lambda data: data, name="octet_length", signature=(("binary",), "int64"))
-_decode = ibis.udf.scalar.builtin(lambda data, _: data, name="decode", signature=(("binary", "string"), "string"))
+_encode = sql.function("encode", "binary")
+_decode = sql.function("decode", "string")
 
 _opening = threading.RLock()
 
@@ -129,21 +126,21 @@ def open_elsewhere(
         return replace(_with_facts(source, written), again=None)
 
 
-def _elsewhere_into(elsewhere: Elsewhere, others: Mapping[str, str], backend: Any, name: str) -> Source:
+def _elsewhere_into(elsewhere: Elsewhere, others: Mapping[str, str], backend: sql.Connection, name: str) -> Source:
     source = _frame_into(elsewhere.schema.empty_table(), backend, name)
     more = {column: ColumnFacts(type="other") for column in others}
     columns = {**source.columns, **more}
     return replace(source, elsewhere=elsewhere, others={**source.others, **others}, columns=columns)
 
 
-def run_public(relation: ir.Table) -> pa.Table:
+def run_public(relation: sql.Table) -> pa.Table:
     """Return the rows of a relation over public tables, from an engine for these alone; they are no secret."""
     with no_warnings():
-        return _public_engine(os.getpid()).to_pyarrow(relation)
+        return _public_engine(os.getpid()).to_arrow(relation)
 
 
 @lru_cache(maxsize=1)
-def _public_engine(_process: int) -> Any:
+def _public_engine(_process: int) -> sql.Connection:
     """Return the engine of public tables; a forked process has none of its parent's threads, so it has its own."""
     backend = our_connection()
     lock(backend, [])
@@ -154,8 +151,8 @@ def _public_engine(_process: int) -> Any:
 def no_warnings() -> Iterator[None]:
     """Open a source without warnings, even where warnings are errors.
 
-    Rows may decide whether a source is opened again, so a warning would show it. Ibis also uses a name that DuckDB will
-    drop, and the user cannot change that. Filters of warnings belong to the whole process, so this takes a lock.
+    Rows may decide whether a source is opened again, so a warning would show it. Filters of warnings belong to the
+    whole process, so this takes a lock.
     """
     with _opening, warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -167,8 +164,8 @@ def _opened(source: Any, written: Mapping[str, WrittenFacts]) -> Source:
         return _with_facts(source, written)
     if isinstance(source, str | os.PathLike):
         return _from_text(_path_text(source), written)
-    if isinstance(source, ir.Table):
-        return _from_ibis(source, written)
+    if is_ibis(source):
+        return _from_stored(stored_table(named_by_ibis(source)), written, stem="data")
     if isinstance(source, tuple) and len(source) == 2 and isinstance(source[1], str):
         return _from_connection(source[0], source[1], written)
     frame = frame_to_arrow(source)
@@ -239,7 +236,7 @@ def _from_frame(frame: pa.Table, written: Mapping[str, WrittenFacts]) -> Source:
     return _in_our_engine(Own(partial(_frame_into, frame)), written)
 
 
-def _frame_into(frame: pa.Table, backend: Any, name: str) -> Source:
+def _frame_into(frame: pa.Table, backend: sql.Connection, name: str) -> Source:
     found = {field.name: reading_of(field.name, field.type) for field in frame.schema}
     readings = [reading for reading in found.values() if reading is not None]
     others = {field.name: str(field.type) for field in frame.schema if found[field.name] is None}
@@ -283,7 +280,7 @@ def _from_files(pattern: str, written: Mapping[str, WrittenFacts]) -> Source:
     return _in_our_engine(Own(partial(_files_into, paths, pattern), tuple(paths)), written)
 
 
-def _files_into(paths: list[str], pattern: str, backend: Any, name: str) -> Source:
+def _files_into(paths: list[str], pattern: str, backend: sql.Connection, name: str) -> Source:
     is_parquet = {Path(path).suffix.lower() for path in paths} <= PARQUET
     files, others = tuple[ParquetFiles, ...](), dict[str, str]()
     try:
@@ -319,7 +316,7 @@ def _from_database(text: str, written: Mapping[str, WrittenFacts]) -> Source:
     return _in_our_engine(Own(partial(_database_into, text)), written)
 
 
-def _database_into(text: str, backend: Any, name: str) -> Source:
+def _database_into(text: str, backend: sql.Connection, name: str) -> Source:
     return _from_backend(backend, open_database(backend, text, name=f"attached_{name}"), {})
 
 
@@ -333,52 +330,47 @@ def _from_connection(connection: Any, name: str, written: Mapping[str, WrittenFa
             "the first item of the pair must be a DuckDB or PostgreSQL connection"
             "\nhint: (duckdb.connect('file.db'), 'visits'), or (psycopg.connect(...), 'clinic.visits')"
         )
-    return _from_backend(ibis.duckdb.from_connection(connection), name, written)
+    return _from_backend(sql.Connection(connection), name, written)
 
 
-def _from_backend(backend: Any, name: str, written: Mapping[str, WrittenFacts]) -> Source:
+def _from_backend(backend: sql.Connection, name: str, written: Mapping[str, WrittenFacts]) -> Source:
     table, stem = named_table(backend, name)
     return _from_stored(stored_table(table), written, stem=stem)
 
 
-def _from_ibis(table: ir.Table, written: Mapping[str, WrittenFacts]) -> Source:
-    return _from_stored(stored_table(table), written, stem="data")
-
-
 def _from_stored(stored: StoredTable, written: Mapping[str, WrittenFacts], *, stem: str) -> Source:
-    plain = _plain_cells(stored.table, backend := stored.table.get_backend())
+    plain = _plain_cells(stored.table)
     others = dict.fromkeys(stored.generated, "a generated column")
-    source = described(plain.drop(*others), backend, written, stem=stem, identity=stored.identity, others=others)
+    source = described(
+        plain.drop(*others), stored.table.connection, written, stem=stem, identity=stored.identity, others=others
+    )
     kinds = stored.table.schema().items()
-    rounded = frozenset(name for name, kind in kinds if isinstance(kind, dt.Timestamp) and kind.scale == FINE_TIMES)
+    rounded = frozenset(name for name, kind in kinds if kind.is_timestamp() and kind.scale == FINE_TIMES)
     return replace(source, aliases=stored.aliases, written=stored.written, rounded=rounded)
 
 
-def _plain_cells(table: ir.Table, backend: Any) -> ir.Table:
+def _plain_cells(table: sql.Stored) -> sql.Table:
     """Return a DuckDB user's table with every text compared by its bytes, and every time in microseconds.
 
     An ENUM is hashed by its code, which another row's value can change, and a collation takes different units or keys
     for equal. Converting texts to bytes and back removes both. A time beyond the range of microseconds is NULL.
     """
-    _refuse_other_meanings(backend)
+    _refuse_other_meanings(table.connection)
     plain = {}
     for name, found in table.schema().items():
         if found.is_string():
             stored = _encode(table[name])
             text = _decode(stored, "replace")
-            whole = (_octet_length(stored) <= TEXT_BYTES_MAX) & (_encode(text) == stored)
-            plain[name] = ibis.cases((whole, text), else_=ibis.null("string"))
+            whole = (stored.byte_length() <= TEXT_BYTES_MAX) & (_encode(text) == stored)
+            plain[name] = sql.cases((whole, text), else_=sql.null("string"))
         elif found.is_binary():
-            plain[name] = ibis.cases(
-                (_octet_length(table[name]) <= TEXT_BYTES_MAX, table[name]), else_=ibis.null(found)
-            )
-        elif isinstance(found, dt.Timestamp) and found.scale in COARSE_TIMES:
-            plain[name] = table[name].try_cast("timestamp(6)")
-    # as a list: a column may be called 'self'
-    return table.mutate([value.name(name) for name, value in plain.items()]) if plain else table
+            plain[name] = sql.cases((table[name].byte_length() <= TEXT_BYTES_MAX, table[name]), else_=sql.null(found))
+        elif found.is_timestamp() and found.scale in COARSE_TIMES:
+            plain[name] = table[name].cast("timestamp(6)")
+    return table.mutate(**plain) if plain else table
 
 
-def _refuse_other_meanings(backend: Any) -> None:
+def _refuse_other_meanings(backend: sql.Connection) -> None:
     """Refuse a user's DuckDB connection that changes how texts are compared, or replaces a built-in function."""
     if backend.con.execute("SELECT current_setting('default_collation')").fetchall()[0][0]:
         raise QueryRefused(

@@ -13,12 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import ibis
-import ibis.expr.operations as ops
-import ibis.expr.types as ir
-
+from tacit import typed_sql as sql
 from tacit.errors import QueryRefused
-from tacit.tables.connection import total_casts
 
 _NAMED = """
 SELECT database_name, schema_name, table_name, NULL FROM duckdb_tables()
@@ -37,7 +33,7 @@ _PART_OF_NAME = re.compile(r'"((?:[^"]|"")*)"|([^."]+)')
 class StoredTable:
     """A table by its full name, and its identity for the ledger; a table in memory has no lasting identity."""
 
-    table: ir.Table
+    table: sql.Stored
     identity: str | None
     aliases: tuple[str, ...] = ()
     generated: tuple[str, ...] = ()  # columns computed while they are read, which may fail on a row
@@ -58,12 +54,21 @@ class _Entry:
         return self.database, self.schema, self.name
 
 
-def stored_table(table: ir.Table) -> StoredTable:
-    """Return the stored table that an Ibis table names; refuse an Ibis expression over other tables."""
+def is_ibis(source: object) -> bool:
+    """Return whether a source is a table or an expression of Ibis."""
+    return type(source).__module__.partition(".")[0] == "ibis"
+
+
+def named_by_ibis(table: Any) -> sql.Stored:
+    """Return the table of DuckDB that a user's Ibis table names, in the user's connection; refuse other Ibis tables.
+
+    Ibis says what a table is, what it is called and which connection has it. Its own SQL is never run.
+    """
     named = table.op()
-    if isinstance(named, ops.InMemoryTable):
+    kind = type(named).__name__
+    if kind == "InMemoryTable":
         raise QueryRefused("this Ibis table is a frame\nhint: give the frame itself: tacit.table(frame, ...)")
-    if type(named) is not ops.DatabaseTable:  # an alias has a name too, of anything
+    if kind != "DatabaseTable":  # an alias has a name too, of anything
         raise QueryRefused(
             "this Ibis table is an expression, which may compute across rows: one person could change others' rows"
             "\nhint: give the stored table itself, and filter and derive with .where(...) and .derive(...)"
@@ -74,10 +79,16 @@ def stored_table(table: ir.Table) -> StoredTable:
             f"this Ibis table is in {backend.name}, where questions do not run yet"
             "\nhint: give its rows as a frame: tacit.table(table.to_pyarrow(), ...), or copy it into DuckDB"
         )
-    entry = _entry(backend, table)
+    within = (named.namespace.catalog, named.namespace.database)
+    return sql.Stored(named.name, {}, sql.Connection(backend.con), tuple(each for each in within if each is not None))
+
+
+def stored_table(named: sql.Stored) -> StoredTable:
+    """Return the stored table that a name of DuckDB's stands for, by its full name."""
+    backend = named.connection
+    entry = _entry(backend, named)
     identity, aliases, written = _known_by(backend, entry)
-    backend = total_casts(ibis.duckdb.from_connection(backend.con))  # the user's own stays as it is
-    full = backend.table(entry.name, database=(entry.database, entry.schema))
+    full = backend.table(entry.name, (entry.database, entry.schema))
     generated = backend.con.execute(_GENERATED, [*entry.full_name]).fetchall()
     return StoredTable(full, identity, aliases, tuple(name for (name,) in generated), written)
 
@@ -93,30 +104,27 @@ def _link_alias(path: str) -> str:
     return f"stored:{stat.st_dev}:{stat.st_ino}:{stat.st_mtime_ns}"
 
 
-def _entry(backend: Any, table: ir.Table) -> _Entry:
+def _entry(backend: sql.Connection, named: sql.Stored) -> _Entry:
     """Return the one table that DuckDB reads under this name now."""
-    named = table.op()
     rows = backend.con.execute(_NAMED, [named.name] * 2).fetchall()
-    entries = [entry for row in rows if _is_within(entry := _Entry(*row), named.namespace)]
+    entries = [entry for row in rows if _is_within(entry := _Entry(*row), named.database)]
     for entry in entries:
         _refuse_view(entry)
     if len(entries) > 1:
-        read = set(_tables_read(backend, table))
+        read = set(_tables_read(backend, named))
         entries = [entry for entry in entries if entry.full_name in read]
     if len(entries) != 1:
         raise QueryRefused(
             f"this DuckDB connection has no table '{named.name}', or has more than one"
-            f"\nhint: be exact: ibis.duckdb.from_connection(connection).table('{named.name}', database='file.main')"
+            f"\nhint: be exact: (connection, 'file.main.{named.name}')"
         )
     return entries[0]
 
 
-def _is_within(entry: _Entry, within: Any) -> bool:
+def _is_within(entry: _Entry, within: tuple[str, ...]) -> bool:
     """Whether an entry is in the named database and schema; a single name may be either of them."""
-    here = _folded(entry.database), _folded(entry.schema)
-    if within.catalog is not None:
-        return here == (_folded(within.catalog), _folded(within.database))
-    return within.database is None or _folded(within.database) in here
+    here, wanted = (_folded(entry.database), _folded(entry.schema)), tuple(map(_folded, within))
+    return here == wanted if len(wanted) == 2 else set(wanted) <= set(here)
 
 
 def _refuse_view(entry: _Entry) -> None:
@@ -143,9 +151,9 @@ def refuse_other_stores(name: str, kind: str) -> None:
         )
 
 
-def _tables_read(backend: Any, table: ir.Table) -> Iterator[tuple[str, ...]]:
+def _tables_read(backend: sql.Connection, table: sql.Stored) -> Iterator[tuple[str, ...]]:
     """Yield the full names of the tables that DuckDB would scan, from its query plan; no row is read."""
-    for _, text in backend.con.execute(f"EXPLAIN (FORMAT json) {backend.compile(table)}").fetchall():
+    for _, text in backend.con.execute(f"EXPLAIN (FORMAT json) {sql.sql_of(table)}").fetchall():
         steps = json.loads(text)
         while steps:
             step = steps.pop()
@@ -154,7 +162,7 @@ def _tables_read(backend: Any, table: ir.Table) -> Iterator[tuple[str, ...]]:
             yield tuple(quoted.replace('""', '"') or plain for quoted, plain in parts)
 
 
-def _known_by(backend: Any, entry: _Entry) -> tuple[str | None, tuple[str, ...], tuple[str, ...]]:
+def _known_by(backend: sql.Connection, entry: _Entry) -> tuple[str | None, tuple[str, ...], tuple[str, ...]]:
     """Return a table's identity (by its file), its aliases (under another link), and the files that are written."""
     asked = "SELECT path, type FROM duckdb_databases() WHERE database_name = ?"
     ((path, kind),) = backend.con.execute(asked, [entry.database]).fetchall()

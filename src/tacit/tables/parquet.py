@@ -11,11 +11,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import ibis.expr.operations as ops
-import ibis.expr.types as ir
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tacit import typed_sql as sql
 from tacit.errors import QueryRefused
 from tacit.tables.cells import WIDE, Reading, quoted, reading_of, select, stored_column
 from tacit.tables.connection import literal
@@ -73,48 +72,40 @@ def _as_few(batches: list[pa.RecordBatch], schema: pa.Schema) -> list[pa.RecordB
 class ParquetFiles:
     """Parquet files of one schema, in a connection of ours, and the two ways to read the view they are asked as."""
 
-    backend: Any
-    view: ir.Table
+    backend: sql.Connection
+    view: sql.Stored
     paths: Sequence[str]
     readings: Sequence[Reading]
     by_engine: frozenset[str]  # columns the engine may read by itself
-    # views of the rows with some columns, which stay, so that SQL over them may be kept
+    # views of the rows with some columns, each made once
     _views: dict[tuple[str, ...], str] = field(default_factory=dict, init=False, compare=False)
 
-    def reading(self, relation: ir.Table) -> ir.Table:
+    def reading(self, relation: sql.Table) -> sql.Table:
         """Return the relation over the cheapest way to read the view that is safe for the columns it names."""
         if self._is_read_by_engine(relation):
-            return over(relation, self.view, f"{NATIVE}_{self.view.get_name()}", self.by_engine)
+            return relation.reading(self.view, f"{NATIVE}_{self.view.name}")
         named = self._named(relation) or list(self.readings[:1])
         names = tuple(each.name for each in named)
         if names not in self._views and len(self._views) < VIEWS_MOST:
             self._views[names] = self._made_view(named, f"_{len(self._views)}")
         view = self._views.get(names) or self._made_view(named, "")
-        return over(relation, self.view, view, set(names))
+        return relation.reading(self.view, view)
 
-    def may_keep_sql(self, relation: ir.Table) -> bool:
-        """Return whether the SQL of a relation stays valid: the engine reads the files itself, or by a view that stays.
-
-        The first sets of columns that questions name have one.
-        """
-        names = tuple(each.name for each in self._named(relation) or self.readings[:1])
-        return self._is_read_by_engine(relation) or names in self._views or len(self._views) < VIEWS_MOST
-
-    def _is_read_by_engine(self, relation: ir.Table) -> bool:
+    def _is_read_by_engine(self, relation: sql.Table) -> bool:
         return bool(self.by_engine) and self.by_engine.issuperset(each.name for each in self._named(relation))
 
     def _made_view(self, named: Sequence[Reading], suffix: str) -> str:
-        handed, columns = (f"{each}_{self.view.get_name()}{suffix}" for each in (HANDED, NAMED))
+        handed, columns = (f"{each}_{self.view.name}{suffix}" for each in (HANDED, NAMED))
         self.backend.con.register(handed, HandedRows(self.paths, named))
         self.backend.con.execute(f"CREATE OR REPLACE TEMP VIEW {quoted(columns)} AS {select(named, quoted(handed))}")
         return columns
 
-    def _named(self, relation: ir.Table) -> list[Reading]:
-        fields = {each.name for each in relation.op().find(ops.Field)}
+    def _named(self, relation: sql.Table) -> list[Reading]:
+        fields = relation.columns_named()
         return [each for each in self.readings if each.name in fields]
 
 
-def open_parquet(backend: Any, paths: Sequence[str], *, name: str) -> tuple[ParquetFiles, dict[str, str]]:
+def open_parquet(backend: sql.Connection, paths: Sequence[str], *, name: str) -> tuple[ParquetFiles, dict[str, str]]:
     """Make the view `name` of all readable columns, and return the files; other columns come with their type."""
     columns, by_engine = schema_of(paths[0])
     _refuse_other_schemas(paths)
@@ -178,10 +169,3 @@ def _is_loose_decimal(leaf: Any) -> bool:
     """Whether a decimal is stored as bytes, where some cell may have more bytes than a reader accepts."""
     fixed = leaf.physical_type == "FIXED_LEN_BYTE_ARRAY" and leaf.length <= WIDE
     return _meaning(leaf) == "Decimal" and not fixed and leaf.physical_type not in ("INT32", "INT64")
-
-
-def over(relation: ir.Table, table: ir.Table, name: str, columns: Any) -> ir.Table:
-    """Return the relation over another view of the same rows, which has these columns."""
-    own = table.op()
-    schema = {column: kind for column, kind in own.schema.items() if column in columns}
-    return relation.op().replace({own: own.copy(name=name, schema=schema)}).to_expr()

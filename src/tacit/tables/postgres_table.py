@@ -14,14 +14,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import unquote
 
-import ibis.expr.operations as ops
-import ibis.expr.types as ir
 import pyarrow as pa
 
+from tacit import typed_sql as sql
 from tacit.errors import InvalidParameter, QueryRefused
 from tacit.tables.cells import Reading, quoted, select, stored_column
 from tacit.tables.connection import literal
-from tacit.tables.parquet import HANDED, NAMED, over, put_together
+from tacit.tables.parquet import HANDED, NAMED, put_together
 from tacit.tables.postgres_catalog import PostgresColumn, TableFacts, find_table
 from tacit.tables.postgres_snapshot import Server, Snapshot, link_of
 from tacit.tables.source import Source, Wanted, described
@@ -181,26 +180,22 @@ class SentRows:
 class PostgresRows:
     """A server's table in a connection of ours: the view it is asked as, read with the columns of a question alone."""
 
-    backend: Any
-    view: ir.Table
+    backend: sql.Connection
+    view: sql.Stored
     table: PostgresTable
     readings: Sequence[Reading]
 
-    def reading(self, relation: ir.Table) -> ir.Table:
+    def reading(self, relation: sql.Table) -> sql.Table:
         """Return the relation over a view of the columns that it names."""
-        fields = {each.name for each in relation.op().find(ops.Field)}
+        fields = relation.columns_named()
         named = [each for each in self.readings if each.name in fields] or list(self.readings[:1])
-        handed, columns = f"{HANDED}_{self.view.get_name()}", f"{NAMED}_{self.view.get_name()}"
+        handed, columns = f"{HANDED}_{self.view.name}", f"{NAMED}_{self.view.name}"
         self.backend.con.register(handed, SentRows(self.table, named))
         self.backend.con.execute(f"CREATE OR REPLACE TEMP VIEW {columns} AS {select(named, handed)}")
-        return over(relation, self.view, columns, {each.name for each in named})
-
-    def may_keep_sql(self, _: ir.Table) -> bool:
-        """Return False: the engine gets rows, for every read anew."""
-        return False
+        return relation.reading(self.view, columns)
 
 
-def into(table: PostgresTable, backend: Any, name: str) -> Source:
+def into(table: PostgresTable, backend: sql.Connection, name: str) -> Source:
     """Open a server's table in a connection of ours, as a view of that name; reads no row."""
     facts = table.facts
     readings = [column.reading for column in facts.columns.values()]

@@ -9,11 +9,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Protocol
 
-import ibis
-import ibis.expr.datatypes as dt
-import ibis.expr.types as ir
 import pyarrow as pa
 
+from tacit import typed_sql as sql
 from tacit.errors import QueryRefused
 from tacit.memory import reuse_freed_memory
 from tacit.tables.connection import stopping
@@ -66,22 +64,19 @@ class HandedTable(Protocol):
     """A view of our engine's whose rows are handed to it."""
 
     @property
-    def view(self) -> ir.Table:
+    def view(self) -> sql.Stored:
         """The view that relations are about."""
 
-    def reading(self, relation: ir.Table) -> ir.Table:
+    def reading(self, relation: sql.Table) -> sql.Table:
         """Return the relation over the columns that it names."""
-
-    def may_keep_sql(self, relation: ir.Table) -> bool:
-        """Return whether the SQL of a relation reads the rows as they are then whenever it is run."""
 
 
 @dataclass(frozen=True)
 class Source:
     """A protected table, ready for an engine. Its rows are secret; its name and the types of its columns are public."""
 
-    table: ir.Table
-    backend: Any
+    table: sql.Table
+    backend: sql.Connection
     columns: Mapping[str, ColumnFacts]
     stem: str  # the table's name if the curator gives no other
     identity: str | None  # by which the ledger recognises the table; None for frames
@@ -96,14 +91,6 @@ class Source:
     own: Own | None = None  # how it is opened beside others; None: a user's own engine
     elsewhere: Any = None  # where the rows are if another engine keeps them: the table here is then empty
     made_of: Any = None  # of a relation's rows: the relation, and the stored tables that it is computed from
-
-    @contextmanager
-    def with_table(self, public: pa.Table | None) -> Iterator[ir.Table | None]:
-        """Lend a public table, such as a list of keys, to the source's engine."""
-        if public is None:
-            yield None
-        else:
-            yield ibis.memtable(public)
 
     def refuse_changes(self) -> None:
         """Refuse if a file is gone, or has other columns than when it was opened; reads no row."""
@@ -137,48 +124,33 @@ class Source:
         """Return a text that changes when a file of the source is written; None if there is no file."""
         return written_stamp(self.written) if self.written else None
 
-    def fetch(self, relation: ir.Table, sql: str | None = None) -> pa.Table:
-        """Return a relation's rows; `sql` is what `compiled` gave for it, if anything."""
+    def fetch(self, relation: sql.Table) -> pa.Table:
+        """Return a relation's rows."""
         self._refuse_empty()
         with stopping():
-            if sql is None:
-                found: pa.Table = self.backend.to_pyarrow(self._read(relation))
-            else:
-                found = relation.__pyarrow_result__(self.backend.con.sql(sql).to_arrow_table())
+            found = self.backend.to_arrow(self._read(relation))
         schema = plain_schema(found.schema)
         if schema == found.schema:
             return found
         return pa.Table.from_batches([plain_batch(each, schema) for each in found.to_batches()], schema)
 
-    def stream(self, relation: ir.Table, batch_rows: int, sql: str | None = None) -> pa.RecordBatchReader:
+    def stream(self, relation: sql.Table, batch_rows: int) -> pa.RecordBatchReader:
         """Return a DuckDB relation's rows in batches, made as they are read."""
         self._refuse_empty()
         reuse_freed_memory()
         with stopping():
-            # as Ibis's to_pyarrow does; its to_pyarrow_batches calls a method that DuckDB 2 does not have
-            found = self.backend._to_duckdb_relation(self._read(relation)) if sql is None else self.backend.con.sql(sql)
-            reader = found.to_arrow_reader(batch_rows)
+            reader = self.backend.run(self._read(relation)).to_arrow_reader(batch_rows)
             batches, schema = put_together(reader, reader.schema), plain_schema(reader.schema)
             if schema != reader.schema:
                 batches = (plain_batch(each, schema) for each in batches)
             return pa.RecordBatchReader.from_batches(schema, batches)
-
-    def compiled(self, relation: ir.Table) -> str | None:
-        """Return the SQL of a relation, valid as long as the relation; None if it must be compiled for every read."""
-        if not all(files.may_keep_sql(relation) for files in self.files):
-            return None
-        if any(kind.is_null() for kind in relation.schema().types):  # Ibis converts such columns itself
-            return None
-        read = self._read(relation)
-        self.backend._run_pre_execute_hooks(read)
-        return str(self.backend.compile(read))
 
     def _refuse_empty(self) -> None:
         """An answer about the empty table that stands for rows elsewhere would be wrong, and nobody would notice."""
         if self.elsewhere is not None:
             raise TypeError("these rows are in another engine, which has to be asked")
 
-    def _read(self, relation: ir.Table) -> ir.Table:
+    def _read(self, relation: sql.Table) -> sql.Table:
         for files in self.files:
             relation = files.reading(relation)
         return relation
@@ -200,8 +172,8 @@ def _is_bool8(kind: pa.DataType) -> bool:
 
 
 def described(
-    table: ir.Table,
-    backend: Any,
+    table: sql.Table,
+    backend: sql.Connection,
     written: Mapping[str, WrittenFacts],
     *,
     stem: str,
@@ -228,8 +200,8 @@ def described(
     for name, found in table.schema().items():
         facts = written.get(name, WrittenFacts())
         digits, scale = DECLARED_DIGITS, DECLARED_SCALE
-        if isinstance(found, dt.Decimal):
-            digits, scale = found.precision or 38, found.scale or 0
+        if _type_of(found) == "decimal":
+            digits, scale = (found.digits, found.scale) if found.is_decimal() else (38, 0)
         columns[name] = ColumnFacts(
             type=facts.type or _type_of(found),
             between=facts.between,
@@ -241,12 +213,12 @@ def described(
     return Source(table, backend, columns, stem, identity, others=others)
 
 
-def _type_of(found: dt.DataType) -> ColumnType:
+def _type_of(found: sql.Type) -> ColumnType:
     checks: tuple[tuple[bool, ColumnType], ...] = (
         (found.is_boolean(), "bool"),
         (found.is_integer(), "int"),
         (found.is_floating(), "float"),
-        (found.is_decimal() and (found.scale or 0) < 38, "decimal"),  # one digit stays before the point
+        (found.kind == "int128" or (found.is_decimal() and found.scale < 38), "decimal"),  # one digit before the point
         (found.is_string(), "text"),
         (found.is_date(), "date"),
         (found.is_timestamp(), "timestamp"),

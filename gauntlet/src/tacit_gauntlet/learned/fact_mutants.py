@@ -19,7 +19,7 @@ from tacit_gauntlet.targets import original, planted
 def bins_by_cell() -> Iterator[None]:
     def each_a_person(*args: Any, **words: Any) -> Any:
         cells = original("cells of profiles")(*args, **words)
-        return cells.mutate(**{original("UNIT"): original("ibis").row_number()})
+        return cells.mutate(**{original("UNIT"): original("typed SQL").row_number()})
 
     with in_sql(), planted("cells of profiles", each_a_person):
         yield
@@ -182,7 +182,7 @@ def _saying(what: Any) -> Any:
     """Return an answering session that changes its plan by how many rows there are, as its answer is written."""
 
     def answered(self: Any, *args: Any, **words: Any) -> Any:
-        rows = int(self.engine._source.table.count().to_pyarrow().as_py())
+        rows = self.engine._source.fetch(self.engine._source.table).num_rows
         show = words.pop("show")
 
         def shown(plan: Any, *more: Any) -> Any:

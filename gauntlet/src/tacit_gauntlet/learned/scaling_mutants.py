@@ -60,17 +60,17 @@ def _by_squares_alone(cells: Any, norms: Any, over: Any) -> Any:
 
 def _by_the_table(length: Any, _cap: int) -> Any:
     """The cap is the mean length of the table's own units."""
-    ibis, one = original("ibis"), original("ONE")
-    usual = length.mean().over(ibis.window()).floor()
-    return ibis.cases((length > usual, (usual * float(one) / length).floor().cast("int64")), else_=one)
+    sql, one = original("typed SQL"), original("ONE")
+    usual = length.mean().over(sql.window()).floor()
+    return sql.cases((length > usual, (usual * float(one) / length).floor().cast("int64")), else_=one)
 
 
 def _about_the_mean(vector: Any, rows: Any) -> Any:
     """The centre is the mean of the table's own values."""
     if vector.kind != "centred":
         return original("row_steps")(vector, rows)
-    ibis, value = original("ibis"), rows[f"x{vector.column}"]
-    return (value - value.mean().over(ibis.window()).floor().cast("int64")).fill_null(0)
+    sql, value = original("typed SQL"), rows[f"x{vector.column}"]
+    return (value - value.mean().over(sql.window()).floor().cast("int64")).fill_null(0)
 
 
 bug(

@@ -205,7 +205,8 @@ def run_first() -> Iterator[None]:
 def rows_seen() -> Iterator[None]:
     def knows(model: Any, names: Any, rows: Any) -> None:
         original("what scikit-learn asks of a fit")(model, names, rows)
-        model.n_samples_seen_ = int(rows.session.engine.source.table.count().to_pyarrow().as_py())
+        source = rows.session.engine.source
+        model.n_samples_seen_ = source.fetch(source.table).num_rows
 
     with planted("what scikit-learn asks of a fit", knows):
         yield
@@ -232,7 +233,7 @@ def _sides(who: Callable[[Any, Any], Any]) -> Iterator[None]:
     """Let sides and teachers be given by something else than the unit's hash."""
 
     def wrong(relation: Any, source: Any, unit: Any) -> Any:
-        table = source.table.mutate(**{"place of a row": who(source.table, original("ibis"))})
+        table = source.table.mutate(**{"place of a row": who(source.table, original("typed SQL"))})
         kept = original("units of a side")(relation, replace(source, table=table), "place of a row")
         return replace(kept, table=kept.table.drop("place of a row")) if unit is not None else kept
 
@@ -258,7 +259,7 @@ def dealt_by_row() -> Iterator[None]:
 )
 @contextmanager
 def held_out_by_order() -> Iterator[None]:
-    with _sides(lambda _, ibis: ibis.row_number()):
+    with _sides(lambda _, sql: sql.row_number()):
         yield
 
 
@@ -293,9 +294,10 @@ def merit_of_rows() -> Iterator[None]:
 def ranges_of_the_data() -> Iterator[None]:
     def as_they_are(session: Any, names: Any, spend: Any, analyst: Any) -> Any:
         found, wanted, facts, unseen = original("ranges of a fit")(session, names, spend, analyst)
-        rows = session.engine.source.table
+        source = session.engine.source
+        rows = source.table
         for name in () if wanted else names:
-            ends = rows.aggregate(low=rows[name].min(), high=rows[name].max()).to_pyarrow().to_pylist()[0]
+            (ends,) = source.fetch(rows.agg(low=rows[name].min(), high=rows[name].max())).to_pylist()
             low, high = (type(spend.epsilon)(round(max(-1e6, min(1e6, float(ends[each]))))) for each in ("low", "high"))
             found[name] = replace(found[name], between=(low, high + 1))
         return found, wanted, facts, unseen

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import duckdb
-import ibis
 import pyarrow as pa
 
-from tacit.engine.expression import to_ibis
+from tacit import typed_sql as sql
+from tacit.engine.expression import to_sql
 from tacit.engine.translations import TRANSLATIONS
 from tacit.errors import QueryRefused
 from tacit.query import kind as kinds
@@ -140,7 +140,7 @@ def _trial_elsewhere(
     if isinstance(words["source"], pa.Table):
         return _trial_here(expressions, rows, kinds)
     source = open_source(words["source"], {}, spark=words.get("spark"))
-    asked = {name: to_ibis(each, source.table, kinds) for name, each in expressions.items()}
+    asked = {name: to_sql(each, source.table, kinds) for name, each in expressions.items()}
     asked[_PLACE] = source.table[_PLACE]
     if is_spark(address):
         found = evaluated(source, asked).sort_by(_PLACE)
@@ -158,11 +158,10 @@ def _trial_elsewhere(
 def _trial_here(
     expressions: Mapping[str, Expression], rows: pa.Table, kinds: Mapping[str, Kind], setting: str = "TimeZone = 'UTC'"
 ) -> dict[str, list[Any]]:
-    table = ibis.table(ibis.Schema.from_pyarrow(rows.schema), name="made_up")
-    asked = table.select(**{name: to_ibis(each, table, kinds) for name, each in expressions.items()})
+    table = sql.Lent(rows)
+    asked = table.select(**{name: to_sql(each, table, kinds) for name, each in expressions.items()})
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
         connection.execute(f"SET {setting}")
-        connection.register("made_up", rows)
-        found = connection.sql(ibis.to_sql(asked, dialect="duckdb")).to_arrow_table()
+        found = sql.Connection(connection).to_arrow(asked)
     return {name: found[name].to_pylist() for name in expressions}

@@ -258,10 +258,15 @@ def _file_of(model: Any) -> str:
 # ---- sides and choices --------------------------------------------------------------------------------------------
 
 
+def _rows_of(table: Any) -> Any:
+    source = table.session.engine.source
+    return source.fetch(source.table)
+
+
 def dealt_units(table: Table, count: int = 7) -> dict[int, set[int]]:
     """Return the teachers of each person: what only a case may read."""
     teachers = Teachers(Spots(), count=count).fit(table, target="buys", features=FEATURES)
-    rows = teachers._dealt().session.engine.source.table.to_pyarrow()
+    rows = _rows_of(teachers._dealt())
     found: dict[int, set[int]] = {}
     for who, hand in zip(rows.column("id").to_pylist(), rows.column("teacher of a unit").to_pylist(), strict=True):
         found.setdefault(who, set()).add(hand)
@@ -271,10 +276,7 @@ def dealt_units(table: Table, count: int = 7) -> dict[int, set[int]]:
 def sides_of(table: Table) -> tuple[set[int], set[int]]:
     """Return who is on the training side of a holdout, and who on the other: what only a case may read."""
     holdout = Holdout(table, share="0.3")
-    training, rest = (
-        set(side.session.engine.source.table.to_pyarrow().column("id").to_pylist())
-        for side in (holdout.training, holdout.rest)
-    )
+    training, rest = (set(_rows_of(side).column("id").to_pylist()) for side in (holdout.training, holdout.rest))
     return training, rest
 
 

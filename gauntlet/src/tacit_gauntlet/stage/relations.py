@@ -65,7 +65,6 @@ class Kept:
         question = table.sql(f"SELECT COUNT(*) AS n FROM ({inner})")
         self._source = question.session.engine.source
         self._read = _all_columns(self._source)
-        self._sql = self._source.compiled(self._read)
 
     def fill(self, rows: Rows) -> None:
         """Have these rows and no others."""
@@ -89,7 +88,7 @@ class Kept:
             source = self._source.streaming()
             found = source.fetch(_all_columns(source)).to_pydict()
         else:
-            found = self._source.fetch(self._read, self._sql).to_pydict()
+            found = self._source.fetch(self._read).to_pydict()
         units: ByUnit = defaultdict(list)
         for row in zip(*found.values(), strict=True):
             units[row[0]].append(tuple(each.hex() if isinstance(each, float) else each for each in row[1:]))

@@ -99,7 +99,7 @@ def same_people(first: Any, second: Any, **declared: Any) -> tuple[Table, Table]
 
 
 def pandas() -> Any:
-    """Return pandas, which Ibis brings."""
+    """Return pandas, which the tests' environment has."""
     return importlib.import_module("pandas")
 
 

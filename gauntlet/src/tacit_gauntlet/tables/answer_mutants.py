@@ -16,7 +16,7 @@ def charged_by_result() -> Iterator[None]:
     answer = original("Session.answer")
 
     def by_result(self: Any, query: Any, *, spend: Any, **words: Any) -> Any:
-        rows = int(self.engine._source.table.count().to_pyarrow().as_py())
+        rows = self.engine._source.fetch(self.engine._source.table).num_rows
         more = replace(spend, epsilon=spend.epsilon * 2) if rows else spend
         return answer(self, query, spend=more, **words)
 

@@ -145,10 +145,10 @@ def _inferred(series: Any, _name: str) -> Any:
 
 
 def _by_arrival(rows: Any, keys: Any, plan: Any, _salt: str) -> Any:
-    ibis: Any = original("ibis")
-    numbered = rows.mutate(arrival=ibis.row_number())
-    window = ibis.window(group_by=[original("UNIT"), *keys], order_by=numbered["arrival"])
-    ranked = numbered.mutate(row_place=ibis.row_number().over(window))
+    sql: Any = original("typed SQL")
+    numbered = rows.mutate(arrival=sql.row_number())
+    window = sql.window(group_by=[original("UNIT"), *keys], order_by=numbered["arrival"])
+    ranked = numbered.mutate(row_place=sql.row_number().over(window))
     return ranked.filter(ranked["row_place"] < plan.rows_per_unit).drop("row_place", "arrival")
 
 

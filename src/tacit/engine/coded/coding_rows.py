@@ -7,19 +7,17 @@ not compare as the engine does (decimals, times, numbers of another step) are pl
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import IO, Any
 
-import ibis
-import ibis.expr.types as ir
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from tacit.engine.expression import constant, to_ibis, to_raw_ibis
+from tacit import typed_sql as sql
+from tacit.engine.expression import constant, to_raw_sql, to_sql
 from tacit.engine.fixed_point import FloatGrid, float_grid, steps_above_low
 from tacit.engine.kernel.coding import as_words, cells_of
 from tacit.engine.relation import UNIT, belongs_to_someone, unit_value
@@ -161,14 +159,13 @@ def rows_alike(units: list[Offsets]) -> Iterator[NDArray[np.int32]]:
 def _stream(plan: CodedPlan, source: Source, kinds: Mapping[str, Kind], *, sorts: bool) -> Iterator[Block]:
     plain = [is_plain(column, kinds) for column in plan.columns]
     readers = [_Reader(column, plain=each) for column, each in zip(plan.columns, plain, strict=True)]
-    with ExitStack() as lent:
-        lists = {
-            at: lent.enter_context(source.with_table(_list_of(column, kinds)))
-            for at, column in enumerate(plan.columns)
-            if len(column.listed) > COMPARED_MOST and not plain[at]
-        }
-        relation = coded_relation(plan, source.table, kinds, lists, sorts=sorts)
-        batches = lent.enter_context(source.stream(relation, BATCH_ROWS))
+    lists = {
+        at: sql.Lent(_list_of(column, kinds))
+        for at, column in enumerate(plan.columns)
+        if len(column.listed) > COMPARED_MOST and not plain[at]
+    }
+    relation = coded_relation(plan, source.table, kinds, lists, sorts=sorts)
+    with source.stream(relation, BATCH_ROWS) as batches:
         # a type that arrays do not read fails here, whether the table has any row or not
         _block(plan, pa.RecordBatch.from_pylist([], schema=batches.schema), readers, sorts=sorts)
         for batch in batches:
@@ -187,8 +184,8 @@ def is_plain(column: CodedColumn, kinds: Mapping[str, Kind]) -> bool:
 
 
 def coded_relation(
-    plan: CodedPlan, table: ir.Table, kinds: Mapping[str, Kind], lists: Mapping[int, ir.Table], *, sorts: bool
-) -> ir.Table:
+    plan: CodedPlan, table: sql.Table, kinds: Mapping[str, Kind], lists: Mapping[int, sql.Table], *, sorts: bool
+) -> sql.Table:
     """Return the rows that count: values, places in lists or whole steps above low ends, and the rows of their unit.
 
     Long lists come as tables, by column, and are joined. Where units are sorted here, a row has its unit instead.
@@ -197,10 +194,10 @@ def coded_relation(
     if plan.unit is not None:
         conditions.append(belongs_to_someone(unit_value(table, plan.unit, kinds)))
     if plan.where is not None:
-        conditions.append(to_ibis(plan.where, table, kinds))
+        conditions.append(to_sql(plan.where, table, kinds))
     kept = table.filter(conditions) if conditions else table
     columns = {
-        _column_name(plan, at): to_ibis(column.expression, kept, kinds) if at in lists else _coded(column, kept, kinds)
+        _column_name(plan, at): to_sql(column.expression, kept, kinds) if at in lists else _coded(column, kept, kinds)
         for at, column in enumerate(plan.columns)
         if _first_alike(plan, at) == at
     }
@@ -213,7 +210,7 @@ def coded_relation(
             rows = _joined(rows, _column_name(plan, at), listed, len(plan.columns[at].listed))
     if plan.unit is None or sorts:
         return rows
-    alike = ibis.least(rows.count().over(ibis.window(group_by=[UNIT])), ibis.literal(ROWS_MOST, "int64"))
+    alike = sql.least(rows.count().over(sql.window(group_by=[UNIT])), sql.literal(ROWS_MOST, "int64"))
     return rows.mutate(**{ROWS_OF_UNIT: alike.cast("int32")}).drop(UNIT)
 
 
@@ -223,10 +220,10 @@ def _list_of(column: CodedColumn, kinds: Mapping[str, Kind]) -> pa.Table:
     return keys_to_arrow([(each,) for each in column.listed], {LISTED: kind}, place=PLACE)
 
 
-def _joined(rows: ir.Table, name: str, listed: ir.Table, last: int) -> ir.Table:
+def _joined(rows: sql.Table, name: str, listed: sql.Table, last: int) -> sql.Table:
     """Return rows with the place of a value in its list instead of the value: each value is there at most once."""
     found = rows.left_join(listed, rows[name] == listed[LISTED])
-    place = found[PLACE].fill_null(ibis.literal(last, "int64")).cast("uint16")
+    place = found[PLACE].fill_null(sql.literal(last, "int64")).cast("uint16")
     return found.select(*(each for each in rows.columns if each != name), **{name: place})
 
 
@@ -248,29 +245,29 @@ def _kept_name(index: int) -> str:
     return f"number_{index}"
 
 
-def _coded(column: CodedColumn, table: ir.Table, kinds: Mapping[str, Kind]) -> ir.Value:
+def _coded(column: CodedColumn, table: sql.Table, kinds: Mapping[str, Kind]) -> sql.Value:
     """Return the value where arrays place it; else its place in its list, or its whole steps above the low end."""
     if is_plain(column, kinds):
         return (
-            to_ibis(column.expression, table, kinds)
+            to_sql(column.expression, table, kinds)
             if column.measured is None
-            else to_raw_ibis(column.expression, table, kinds)
+            else to_raw_sql(column.expression, table, kinds)
         )
     if column.measured is not None:
         return _steps(column.expression, column.measured, table, kinds)
-    value = to_ibis(column.expression, table, kinds)
+    value = to_sql(column.expression, table, kinds)
     kind = kind_of(column.expression, kinds).type
     places = [(value == constant(Value(each, kind)).value, _place(at)) for at, each in enumerate(column.listed)]
-    return ibis.cases(*places, else_=_place(len(column.listed))).cast("uint16")
+    return sql.cases(*places, else_=_place(len(column.listed))).cast("uint16")
 
 
-def _place(index: int) -> ir.IntegerScalar:
-    return ibis.literal(index, "uint16")
+def _place(index: int) -> sql.Value:
+    return sql.literal(index, "uint16")
 
 
-def _steps(expression: Expression, grid: Measured, table: ir.Table, kinds: Mapping[str, Kind]) -> ir.Value:
+def _steps(expression: Expression, grid: Measured, table: sql.Table, kinds: Mapping[str, Kind]) -> sql.Value:
     """Return whole steps above the low end, -1 where there is no number."""
-    steps = steps_above_low(to_raw_ibis(expression, table, kinds), grid).fill_null(ibis.literal(-1, "int64"))
+    steps = steps_above_low(to_raw_sql(expression, table, kinds), grid).fill_null(sql.literal(-1, "int64"))
     return steps.cast("int32") if grid.height < 1 << 31 else steps
 
 

@@ -10,15 +10,12 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
-import ibis
-import ibis.expr.datatypes as dt
-import ibis.expr.types as ir
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tacit import typed_sql as sql
 from tacit.engine.kernel import summing, vector_sums
-from tacit.engine.prepared import Readable
 from tacit.engine.relation import DIGEST_BYTES, UNIT, grouped, leaving, leaving_text
 from tacit.exact import (
     UNITS,
@@ -73,8 +70,8 @@ class KernelColumns:
 
 
 def relation_of(
-    plan: Plan, rows: ir.Table, keys: list[str], more: Sequence[str] = ()
-) -> tuple[ir.Table, KernelColumns]:
+    plan: Plan, rows: sql.Table, keys: list[str], more: Sequence[str] = ()
+) -> tuple[sql.Table, KernelColumns]:
     """Return the relation that DuckDB runs; `rows` holds the rows that count, as (unit, keys, values in steps)."""
     words = {value_name(place): _limbs(rows[value_name(place)], height) for place, height in enumerate(_heights(plan))}
     # the highest limb first
@@ -89,11 +86,12 @@ def relation_of(
     return asked, KernelColumns(columns, TEXT_BATCH_ROWS if texts else BATCH_ROWS)
 
 
-def exact_sums(plan: Plan, source: Source, asked: Readable, salt: str, *, memory: int) -> ExactTable:
+def exact_sums(
+    plan: Plan, source: Source, relation: sql.Table, form: KernelColumns, salt: str, *, memory: int
+) -> ExactTable:
     """Return each group's exact sums, every unit bounded."""
-    form: KernelColumns = asked.more
-    width = sum(_bytes_of(kind) for kind in asked.relation.schema().types)
-    with source.stream(asked.relation, batch_rows(form.batch_rows, width, memory), asked.sql) as batches:
+    width = sum(_bytes_of(kind) for kind in relation.schema().values())
+    with source.stream(relation, batch_rows(form.batch_rows, width, memory)) as batches:
         return sums_of_batches(plan, batches, batches.schema, form.columns, salt, memory=memory)
 
 
@@ -130,7 +128,7 @@ def batch_rows(most: int, width: int, memory: int) -> int:
     return max(BATCH_ROWS_LEAST, min(most, memory // BATCH_SHARE // width))
 
 
-def _bytes_of(kind: dt.DataType) -> int:
+def _bytes_of(kind: sql.Type) -> int:
     return 8 if _is_small(kind) else DIGEST_BYTES
 
 
@@ -214,19 +212,19 @@ def _heights(plan: Plan) -> list[int]:
     return heights + [prod(heights[column] ** exponent for column, exponent in product) for product in plan.products]
 
 
-def _limbs(value: ir.IntegerValue, height: int) -> list[ir.Value]:
+def _limbs(value: sql.Value, height: int) -> list[sql.Value]:
     """Return a value as unsigned words, the highest first; NULL is NULL_WORD, which no value has."""
     if height < summing.NULL_WORD:
         return [as_word(value)]
-    return [as_word(value >> summing.LIMB_BITS), as_word(value & ibis.literal((1 << summing.LIMB_BITS) - 1, "int64"))]
+    return [as_word(value >> summing.LIMB_BITS), as_word(value & sql.literal((1 << summing.LIMB_BITS) - 1, "int64"))]
 
 
-def as_word(value: ir.IntegerValue) -> ir.Value:
+def as_word(value: sql.Value) -> sql.Value:
     """Return a value as an unsigned word of 32 bits; NULL is NULL_WORD, which no value has."""
-    return value.fill_null(ibis.literal(summing.NULL_WORD, "int64")).cast("uint32")
+    return value.fill_null(sql.literal(summing.NULL_WORD, "int64")).cast("uint32")
 
 
-def _as_unit(unit: ir.Value) -> ir.Value:
+def _as_unit(unit: sql.Value) -> sql.Value:
     """Return the unit as it is if the kernel can compare its type, otherwise as text."""
     return unit if _is_codable(unit.type()) and not unit.type().is_uuid() else leaving(unit.cast("string"))
 
@@ -235,7 +233,7 @@ def _is_small(kind: Any) -> bool:
     return not (kind.is_string() or kind.is_decimal())
 
 
-def _is_codable(kind: dt.DataType) -> bool:
+def _is_codable(kind: sql.Type) -> bool:
     return bool(
         kind.is_integer()
         or kind.is_floating()

@@ -8,17 +8,15 @@ loop does the rest. Every other plan of this kind is a GROUP BY. Which path is t
 from dataclasses import dataclass
 from typing import Any
 
-import ibis
-import ibis.expr.types as ir
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tacit import typed_sql as sql
 from tacit.engine.fixed_point import FloatGrid, float_grid
 from tacit.engine.kernel.coding import SPAN_MOST, as_input, cells_of
 from tacit.engine.kernel.kernel_path import as_word, batch_rows
 from tacit.engine.kernel.summing import NULL_WORD, ROWS_AT_ONCE, take_beside
-from tacit.engine.prepared import Readable
 from tacit.exact import ROWS, UNITS, ExactTable, counted_name, key_name, total_name, value_name
 from tacit.plan import Plan
 from tacit.tables import Source
@@ -48,15 +46,15 @@ class RowColumns:
     grids: tuple[FloatGrid | None, ...]
 
 
-def relation_of(plan: Plan, rows: ir.Table) -> tuple[ir.Table, RowColumns]:
+def relation_of(plan: Plan, rows: sql.Table) -> tuple[sql.Table, RowColumns]:
     """Return the relation that DuckDB runs; `rows` holds the rows that count, as (key, values), floats as they are."""
     listed = _listed(plan) or []
     least, most = _span(listed)
     bits = next(bits for bits in BITS if _fits(least, most, bits))
     # The loops look up keys unchecked, so the range is enforced here. No function is used: a user's macro could replace
     # it.
-    inside = rows[key_name(0)].between(ibis.literal(least, "int64"), ibis.literal(most, "int64"))
-    narrow = ibis.cases((inside, rows[key_name(0)]), else_=ibis.literal(least, "int64"))
+    inside = rows[key_name(0)].between(sql.literal(least, "int64"), sql.literal(most, "int64"))
+    narrow = sql.cases((inside, rows[key_name(0)]), else_=sql.literal(least, "int64"))
     grids = tuple(None if column.counts_only else float_grid(column) for column in plan.measured)
     values = {
         value_name(place): rows[value_name(place)] if grid is not None else as_word(rows[value_name(place)])
@@ -68,9 +66,8 @@ def relation_of(plan: Plan, rows: ir.Table) -> tuple[ir.Table, RowColumns]:
     return rows.select(**{KEY: narrow.cast(f"int{bits}")}, **values), asked
 
 
-def exact_sums(plan: Plan, source: Source, asked: Readable, *, memory: int) -> ExactTable:
+def exact_sums(plan: Plan, source: Source, relation: sql.Table, form: RowColumns, *, memory: int) -> ExactTable:
     """Return each listed group's exact sums."""
-    form: RowColumns = asked.more
     listed = plan.public_keys or ()
     width = 1 + 2 * len(form.grids)
     exact_total: NDArray[Any] = np.zeros((len(listed) + 1) * width, dtype=np.int64)
@@ -85,7 +82,7 @@ def exact_sums(plan: Plan, source: Source, asked: Readable, *, memory: int) -> E
         added += len(batch)
         _add(batch, form, exact_batches)
 
-    with source.stream(asked.relation, batch_rows(BATCH_ROWS, 8 * width, memory), asked.sql) as batches:
+    with source.stream(relation, batch_rows(BATCH_ROWS, 8 * width, memory)) as batches:
         take_beside(batches, add)
     exact_columns = (exact_total + exact_batches).reshape(-1, width)[:-1].T
     exact_rows = exact_columns[0]

@@ -10,11 +10,11 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
-import ibis.expr.types as ir
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tacit import typed_sql as sql
 from tacit.engine.joining import kinds_of
 from tacit.engine.parts.trimming import Trim, trimmed
 from tacit.engine.relation import belongs_to_someone, salted_units, unit_value
@@ -55,15 +55,15 @@ def cut_of_table(source: Source, unit: str, columns: Iterable[str], salt: str, p
     return Cut(recipe_of(source, table.select(**{HASH: hash_of(table, unit, source, salt)})), tuple(columns), parts)
 
 
-def cut_of_rows(source: Source, rows: ir.Table, parts: int, trim: Trim | None) -> Cut:
+def cut_of_rows(source: Source, rows: sql.Table, parts: int, trim: Trim | None) -> Cut:
     """Return how rows that are computed in stage one are cut: by their column HASH, which does not go on."""
     return Cut(recipe_of(source, rows), None, parts, trim)
 
 
-def hash_of(table: ir.Table, unit: str, source: Source, salt: str) -> ir.Value:
+def hash_of(table: sql.Table, unit: str, source: Source, salt: str) -> sql.Value:
     """Return the salted hash of each row's unit, NULL where the row is nobody's."""
     value = unit_value(table, unit, kinds_of(source))
-    return belongs_to_someone(value).ifelse(salted_units(value, salt), None)
+    return sql.cases((belongs_to_someone(value), salted_units(value, salt)))
 
 
 def cut_rows(batches: Iterable[pa.RecordBatch], cut: Cut, kind: int) -> Iterator[Piece]:

@@ -30,7 +30,7 @@ from tacit.engine.parts.part_bytes import block_to_bytes, to_bytes
 from tacit.engine.parts.spool import Spool
 from tacit.engine.patience.patient import Beginnings, added_up
 from tacit.engine.patience.patient_path import PatientQuestion, key_values
-from tacit.engine.prepared import listed_keys
+from tacit.engine.relation import listed_keys
 from tacit.exact import ExactTable, distinct_name
 from tacit.memory import memory_limit, spill_folder
 from tacit.plan import CodedPlan, Plan
@@ -176,7 +176,8 @@ def _values(question: PartQuestion, engine: EmbeddedEngine, index: int) -> Itera
     source = engine.source.streaming()
     kinds_read = kinds_of(engine.source)
     asked = PatientQuestion(question.summed, source, kinds_read, question.salt, "sql", memory_limit(), spill_folder())
-    with ExitStack() as files, source.with_table(listed_keys(question.summed)) as listed:
+    listed = listed_keys(question.summed)
+    with ExitStack() as files:
         found = key_values(asked, listed, index, files)
         kinds = pa.schema([(str(at), kind) for at, kind in enumerate(found.key_kinds)])
         beginnings = Beginnings()

@@ -7,7 +7,6 @@ left to the engine that keeps the rows.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import ibis.expr.operations as ops
 import pyarrow as pa
 
 from tacit.engine.coded.coding_rows import columns_read
@@ -19,8 +18,7 @@ from tacit.engine.kernel import kernel_path
 from tacit.engine.parts.cutting import HASH, Cut, cut_of_rows, cut_of_table
 from tacit.engine.parts.part import PartQuestion, PartTable
 from tacit.engine.parts.trimming import MANY, Trim
-from tacit.engine.prepared import listed_keys
-from tacit.engine.relation import UNIT, counted_rows, salted_units
+from tacit.engine.relation import UNIT, counted_rows, listed_keys, salted_units
 from tacit.engine.scaled_relation import question_of_profiles
 from tacit.exact import ExactTable
 from tacit.plan import CodedPlan, Plan
@@ -100,13 +98,13 @@ def quickly_parted(
         return None
     (name,) = dict.fromkeys(tables_of(relation))
     read = kernel_path.by_cells(plan)
-    with source.with_table(None if kernel_path.looks_up_keys(read) else listed_keys(read)) as listed:
-        rows, keys = counted_rows(read, source.table, kinds_of(source), listed)
-        rows = rows.mutate(**{HASH: salted_units(rows[UNIT], salt)})
-        asked, form = kernel_path.relation_of(read, rows, keys, more=[HASH])
-        bounded = kernel_path.bounded(plan, salt)
-        trim = None if bounded is None else Trim(form.columns, bounded, many)
-        cut = cut_of_rows(source, asked, parts, trim)
+    listed = None if kernel_path.looks_up_keys(read) else listed_keys(read)
+    rows, keys = counted_rows(read, source.table, kinds_of(source), listed)
+    rows = rows.mutate(**{HASH: salted_units(rows[UNIT], salt)})
+    asked, form = kernel_path.relation_of(read, rows, keys, more=[HASH])
+    bounded = kernel_path.bounded(plan, salt)
+    trim = None if bounded is None else Trim(form.columns, bounded, many)
+    cut = cut_of_rows(source, asked, parts, trim)
     whole = parted(source, engine, plan, salt, parts)
     columns = tuple(each.name for each in cut.recipe.readings)
     return replace(
@@ -140,7 +138,7 @@ def _made_of(source: Source, plan: Plan | CodedPlan) -> tuple[Relation, Stored]:
 
 def _columns_named(base: Source, unit: object, derived: Source) -> tuple[str, ...]:
     """Return the columns of a stored table that a relation of it names, in the table's order, and one at least."""
-    named = {unit, *(field.name for field in derived.table.op().find(ops.Field))}
+    named = {unit, *derived.table.columns_named()}
     return tuple(name for name in base.table.columns if name in named) or tuple(base.table.columns[:1])
 
 
@@ -158,7 +156,7 @@ def _names_read(source: Source, plan: Plan | CodedPlan) -> set[str]:
     named: set[str] = set()
     for asked in _asked(plan):
         rows, _ = counted_rows(asked, source.table, kinds_of(source), None, more)
-        named |= {field.name for field in rows.op().find(ops.Field)}
+        named |= rows.columns_named()
     return named
 
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import ibis.expr.types as ir
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tacit import typed_sql as sql
 from tacit.engine import external_sort
 from tacit.engine.external_sort import SortedRecords
 from tacit.engine.kernel import kernel_path, summing
@@ -91,7 +91,7 @@ class PatientQuestion:
     folder: Path | None
 
 
-def exact_tables(asked: PatientQuestion, listed: ir.Table | None) -> Iterator[ExactTable]:
+def exact_tables(asked: PatientQuestion, listed: sql.Table | None) -> Iterator[ExactTable]:
     """Yield the groups' exact sums, every unit bounded; listed groups all at once, found ones in parts."""
     plan = asked.plan
     with ExitStack() as files:
@@ -119,7 +119,7 @@ class KeyValues:
     key_kinds: Sequence[pa.DataType]  # none where keys are places in the public list
 
 
-def key_values(asked: PatientQuestion, listed: ir.Table | None, index: int, files: ExitStack) -> KeyValues:
+def key_values(asked: PatientQuestion, listed: sql.Table | None, index: int, files: ExitStack) -> KeyValues:
     """Return the values of one expression that are kept, by key, for whoever counts the different ones."""
     read = _Read(asked, listed, files)
     records = read.key_values(index)
@@ -129,7 +129,7 @@ def key_values(asked: PatientQuestion, listed: ir.Table | None, index: int, file
 class _Read:
     """Reads a question's rows into sums, values and counts by key."""
 
-    def __init__(self, asked: PatientQuestion, listed: ir.Table | None, files: ExitStack) -> None:
+    def __init__(self, asked: PatientQuestion, listed: sql.Table | None, files: ExitStack) -> None:
         self.asked = asked
         self._listed = listed
         self._files = files
@@ -234,7 +234,7 @@ class _Read:
             kept = ValuesByKey(key=self.key_words, memory=memory // len(drawn), folder=folder)
             self.values[index] = self._files.enter_context(closing(kept))
 
-    def _ranked(self, relation: ir.Table, columns: summing.Columns) -> Iterator[RankedRows]:
+    def _ranked(self, relation: sql.Table, columns: summing.Columns) -> Iterator[RankedRows]:
         """Yield the rows in the order in which those of a unit are kept; a row that is a unit comes as it is read."""
         plan, asked, unit = self.asked.plan, self.asked, 0
         with asked.source.stream(relation, self.batch_rows(relation)) as batches:
@@ -311,7 +311,7 @@ class _Read:
             return external_sort.encode_all([batch.column(key) for key in keys], len(batch))
         return place_words(batch.column(KEY_PLACE) if KEY_PLACE in keys else None, len(batch))
 
-    def batch_rows(self, relation: ir.Table) -> int:
+    def batch_rows(self, relation: sql.Table) -> int:
         """Return how many rows a batch has, so that their words and copies take a small share of the memory limit."""
         size = 8 * external_sort.TEXT_BYTES_MOST * len(relation.columns)
         return min(BATCH_ROWS_MOST, max(BATCH_ROWS_LEAST, self.asked.memory // BATCH_BYTES_SHARE // size))
@@ -366,7 +366,7 @@ def _values_of(read: _Read, index: int, keys: Words) -> GroupedSteps:
 # --- profiles ---
 
 
-def _profile_table(asked: PatientQuestion, listed: ir.Table | None, files: ExitStack) -> ExactTable:
+def _profile_table(asked: PatientQuestion, listed: sql.Table | None, files: ExitStack) -> ExactTable:
     """Return how many units are in each bin of each profile, in the order of the public list of bins."""
     plan, question = asked.plan, question_of_profiles(asked.plan)
     if is_of_largest(plan):
@@ -384,7 +384,7 @@ def _profile_table(asked: PatientQuestion, listed: ir.Table | None, files: ExitS
     return ExactTable(bins, exact_sums)
 
 
-def _people_by_largest(asked: PatientQuestion, listed: ir.Table | None, files: ExitStack, index: int) -> list[int]:
+def _people_by_largest(asked: PatientQuestion, listed: sql.Table | None, files: ExitStack, index: int) -> list[int]:
     """Return how many units have their largest value in each bin: values of a unit are sorted by their size."""
     plan, question = asked.plan, question_of_profiles(asked.plan)
     rows, name = largest_rows(plan, index, asked.source.table, asked.kinds, listed)

@@ -15,19 +15,17 @@ from decimal import Decimal
 from pathlib import Path
 from typing import IO, Any
 
-import ibis
-import ibis.expr.types as ir
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from tacit import typed_sql as sql
 from tacit.engine import external_sort
-from tacit.engine.conversion import under_names
 from tacit.engine.external_sort import SortedRecords
 from tacit.engine.kernel.coding import bytes_of
 from tacit.engine.patience.patient import Beginnings, added_up, append_records, mapped, private_file
-from tacit.engine.relation import TEXT_BYTES_MOST, leaving, strlen
+from tacit.engine.relation import TEXT_BYTES_MOST, leaving
 from tacit.memory import memory_limit, spill_folder
 from tacit.privacy import Words
 from tacit.query import INT_LEAST, INT_MOST, Kind, UnitAggregate
@@ -56,7 +54,7 @@ class Added:
     step_bits: int = 0  # of a float that is added up in whole steps
 
 
-def rows_on_disk(rows: ir.Table, who: Sequence[str], added: Sequence[Added], source: Source) -> Source:
+def rows_on_disk(rows: sql.Table, who: Sequence[str], added: Sequence[Added], source: Source) -> Source:
     """Return a source of one row for each different `who`, with the aggregates of its rows.
 
     `rows` has the columns `who`, of which the first is the unit, and for each aggregate of an expression its value.
@@ -79,7 +77,7 @@ class _Sorted:
     """Reads rows, sorts them, and holds what each group has in files, group by group."""
 
     def __init__(
-        self, rows: ir.Table, who: Sequence[str], added: Sequence[Added], source: Source, files: ExitStack
+        self, rows: sql.Table, who: Sequence[str], added: Sequence[Added], source: Source, files: ExitStack
     ) -> None:
         self.who, self.added = list(who), list(added)
         self._files, self._folder = files, spill_folder()
@@ -108,14 +106,16 @@ class _Sorted:
             return 1 + _LIMBS * (words - 1)
         return 1 if each.aggregate.kind in ("count", "count_distinct") else words
 
-    def _leaving(self, rows: ir.Table) -> ir.Table:
+    def _leaving(self, rows: sql.Table) -> sql.Table:
         """Return rows with long texts of keys as digests, beside the texts themselves."""
         texts = {name: leaving(rows[name]) for name in self._texts}
         long = {
-            f"{name} whole": ibis.cases((strlen(rows[name]) > TEXT_BYTES_MOST, rows[name]), else_=ibis.null("string"))
+            f"{name} whole": sql.cases(
+                (rows[name].byte_length() > TEXT_BYTES_MOST, rows[name]), else_=sql.null("string")
+            )
             for name in self._texts
         }
-        return rows.mutate(under_names(texts | long)) if texts else rows
+        return rows.mutate(**(texts | long)) if texts else rows
 
     def _file(self) -> IO[bytes]:
         return self._files.enter_context(closing(private_file(self._folder)))

@@ -1,0 +1,52 @@
+"""Typed SQL: relations as values in Python, written as DuckDB's SQL when they are run.
+
+    rows = Lent(pyarrow.table({"ward": ["a", "b", "a"], "age": [61, 40, 35]}))
+    old = rows.filter(rows["age"] > 38).group_by("ward").agg(people=rows.count())
+    connected().to_arrow(old)
+
+No cast raises, every name and text is quoted in one place, and the type of every value is known before it is run.
+"""
+
+from tacit.typed_sql.combining import (
+    cases,
+    coalesce,
+    dense_rank,
+    function,
+    greatest,
+    interval,
+    least,
+    row_number,
+    struct,
+    window,
+)
+from tacit.typed_sql.running import Connection, connected
+from tacit.typed_sql.selects import Lent, Stored, Table
+from tacit.typed_sql.types import Type, decimal
+from tacit.typed_sql.values import Value, literal, null, quoted, text_of
+from tacit.typed_sql.writing import sql_of
+
+__all__ = [
+    "Connection",
+    "Lent",
+    "Stored",
+    "Table",
+    "Type",
+    "Value",
+    "cases",
+    "coalesce",
+    "connected",
+    "decimal",
+    "dense_rank",
+    "function",
+    "greatest",
+    "interval",
+    "least",
+    "literal",
+    "null",
+    "quoted",
+    "row_number",
+    "sql_of",
+    "struct",
+    "text_of",
+    "window",
+]

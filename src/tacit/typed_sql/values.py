@@ -1,0 +1,458 @@
+"""Values of rows: pieces of SQL, and the type that they have.
+
+A piece is text, another value, or a column. Pieces become one text when a relation is written (`writing.py`). Every
+operation stands in parentheses. Every cast is a TRY_CAST, which gives NULL where a cell does not fit. Every text and
+every name is quoted here, by `text_of` and `quoted`, and nowhere else.
+"""
+
+import math
+from collections.abc import Iterable
+from functools import cache
+from typing import TYPE_CHECKING
+
+from tacit.typed_sql.types import (
+    BOOLEAN,
+    FLOAT32,
+    FLOAT64,
+    INT8,
+    INT32,
+    INT64,
+    INT128,
+    INTERVAL,
+    NULL,
+    STRING,
+    TIMESTAMP,
+    Type,
+    decimal,
+    operated,
+    parsed,
+    product_of,
+    sum_of,
+    total_of,
+    widest,
+)
+
+if TYPE_CHECKING:
+    from tacit.typed_sql.combining import Window
+    from tacit.typed_sql.selects import Table
+
+Constant = bool | int | float | str | None
+
+
+class Value:
+    """A value of each row: pieces of SQL and the type of what they give; a label, if it is to be a column."""
+
+    __slots__ = ("dtype", "label", "pieces")
+
+    def __init__(self, pieces: "tuple[str | Value, ...]", dtype: Type, label: str | None = None) -> None:
+        self.pieces, self.dtype, self.label = pieces, dtype, label
+
+    def type(self) -> Type:
+        """Return the type of what it gives."""
+        return self.dtype
+
+    def name(self, label: str) -> "Value":
+        """Return the same value as a column of this name."""
+        return Value((self,), self.dtype, label)
+
+    def cast(self, to: Type | str) -> "Value":
+        """Return the value as another type, NULL where it does not fit; it never raises."""
+        to = as_type(to)
+        return self if self.dtype == to else Value(("TRY_CAST(", self, f" AS {to.sql})"), to)
+
+    # --- arithmetic ---
+
+    def __add__(self, other: "Value | Constant") -> "Value":
+        if self.dtype.is_string():
+            return binary(self, "||", as_value(other), STRING)
+        if isinstance(other, Value) and other.dtype == INTERVAL:
+            return binary(self, "+", other, TIMESTAMP)
+        right = _beside(self, other)
+        return binary(self, "+", right, total_of(self.dtype, right.dtype))
+
+    def __sub__(self, other: "Value | Constant") -> "Value":
+        right = _beside(self, other)
+        return binary(self, "-", right, total_of(self.dtype, right.dtype))
+
+    def __mul__(self, other: "Value | Constant") -> "Value":
+        right = _beside(self, other)
+        return binary(self, "*", right, product_of(self.dtype, right.dtype))
+
+    def __truediv__(self, other: "Value | Constant") -> "Value":
+        right = _beside(self, other)
+        is_short = widest(self.dtype, right.dtype) == FLOAT32
+        return binary(self, "/", right, FLOAT32 if is_short else FLOAT64)
+
+    def __floordiv__(self, other: "Value | Constant") -> "Value":
+        """Return a quotient of whole numbers, towards 0; NULL where the divisor is 0."""
+        return self._whole(other, "//")
+
+    def __mod__(self, other: "Value | Constant") -> "Value":
+        return self._whole(other, "%")
+
+    def __rshift__(self, other: "Value | Constant") -> "Value":
+        return self._whole(other, ">>")
+
+    def __lshift__(self, other: "Value | Constant") -> "Value":
+        return self._whole(other, "<<")
+
+    def _whole(self, other: "Value | Constant", operator: str) -> "Value":
+        right = _beside(self, other)
+        if not (self.dtype.is_whole() and right.dtype.is_whole()):
+            raise TypeError(f"{operator} is of whole numbers, and not of {self.dtype} and {right.dtype}")
+        return binary(self, operator, right, operated(self.dtype, right.dtype))
+
+    def __and__(self, other: "Value | Constant") -> "Value":
+        return binary(self, "AND", as_value(other), BOOLEAN) if self.dtype == BOOLEAN else self._whole(other, "&")
+
+    def __or__(self, other: "Value | Constant") -> "Value":
+        return binary(self, "OR", as_value(other), BOOLEAN)
+
+    def __invert__(self) -> "Value":
+        return Value(("(NOT ", self, ")"), BOOLEAN)
+
+    def __neg__(self) -> "Value":
+        return Value(("(- ", self, ")"), self.dtype)
+
+    # --- comparisons ---
+
+    def __eq__(self, other: "Value | Constant") -> "Value":  # type: ignore[override]  # a comparison in SQL
+        return compared(self, "=", other)
+
+    def __ne__(self, other: "Value | Constant") -> "Value":  # type: ignore[override]  # a comparison in SQL
+        return compared(self, "<>", other)
+
+    def __lt__(self, other: "Value | Constant") -> "Value":
+        return compared(self, "<", other)
+
+    def __le__(self, other: "Value | Constant") -> "Value":
+        return compared(self, "<=", other)
+
+    def __gt__(self, other: "Value | Constant") -> "Value":
+        return compared(self, ">", other)
+
+    def __ge__(self, other: "Value | Constant") -> "Value":
+        return compared(self, ">=", other)
+
+    __hash__ = object.__hash__
+
+    def __bool__(self) -> bool:
+        raise TypeError("a value of SQL is neither true nor false in Python")
+
+    def identical_to(self, other: "Value | Constant") -> "Value":
+        """Return whether both are equal, or both NULL."""
+        return compared(self, "IS NOT DISTINCT FROM", other)
+
+    def between(self, low: "Value | Constant", high: "Value | Constant") -> "Value":
+        """Return whether it is within both ends."""
+        return Value(("(", self, " BETWEEN ", _plain(low), " AND ", _plain(high), ")"), BOOLEAN)
+
+    def isin(self, listed: "Iterable[Value | Constant]") -> "Value":
+        """Return whether it is one of those listed; FALSE if there are none."""
+        values = [_plain(each) for each in listed]
+        return Value(("(", self, " IN (", *commas(values), "))"), BOOLEAN) if values else literal(False)
+
+    def isnull(self) -> "Value":
+        """Return whether it is NULL."""
+        return Value(("(", self, " IS NULL)"), BOOLEAN)
+
+    def notnull(self) -> "Value":
+        """Return whether it is not NULL."""
+        return Value(("(", self, " IS NOT NULL)"), BOOLEAN)
+
+    def isnan(self) -> "Value":
+        """Return whether a float is NaN."""
+        return call("ISNAN", BOOLEAN, self)
+
+    def isinf(self) -> "Value":
+        """Return whether a float is infinite."""
+        return call("ISINF", BOOLEAN, self)
+
+    def nullif(self, other: "Value | Constant") -> "Value":
+        """Return NULL where it equals another value, else itself."""
+        return call("NULLIF", self.dtype, self, other)
+
+    def fill_null(self, other: "Value | Constant") -> "Value":
+        """Return another value where it is NULL."""
+        right = _beside(self, other)
+        return call("COALESCE", widest(self.dtype, right.dtype), self, right)
+
+    # --- numbers ---
+
+    def abs(self) -> "Value":
+        """Return it without its sign; the least whole number of its type has none, and raises."""
+        return call("ABS", self.dtype, self)
+
+    def sign(self) -> "Value":
+        """Return -1, 0 or 1; 0 for NaN."""
+        return call("SIGN", INT8, self)
+
+    def sqrt(self) -> "Value":
+        """Return its square root."""
+        return call("SQRT", FLOAT64, self)
+
+    def floor(self) -> "Value":
+        """Return the next whole number below, as the type that it has; NaN and infinities stay."""
+        return self._rounded("FLOOR")
+
+    def ceil(self) -> "Value":
+        """Return the next whole number above, as the type that it has."""
+        return self._rounded("CEIL")
+
+    def trunc(self) -> "Value":
+        """Return it without its digits after the point; NaN and infinities stay."""
+        return self._rounded("TRUNC")
+
+    def _rounded(self, name: str) -> "Value":
+        if self.dtype.is_whole():
+            return self  # DuckDB would make a float of it
+        return call(name, decimal(self.dtype.digits, 0) if self.dtype.is_decimal() else self.dtype, self)
+
+    # --- texts ---
+
+    def length(self) -> "Value":
+        """Return its number of characters."""
+        return call("LENGTH", INT64, self)
+
+    def byte_length(self) -> "Value":
+        """Return its number of bytes."""
+        return call("STRLEN" if self.dtype.is_string() else "OCTET_LENGTH", INT64, self)
+
+    def upper(self) -> "Value":
+        """Return it in capital letters."""
+        return call("UPPER", STRING, self)
+
+    def lower(self) -> "Value":
+        """Return it in small letters."""
+        return call("LOWER", STRING, self)
+
+    def strip(self) -> "Value":
+        """Return it without blanks at both ends."""
+        return call("TRIM", STRING, self, " \t\n\r\x0b\x0c")
+
+    def translate(self, old: str, new: str) -> "Value":
+        """Return it with each character of `old` as the one of `new` at the same index."""
+        return call("TRANSLATE", STRING, self, old, new)
+
+    def replace(self, old: "Value | str", new: "Value | str") -> "Value":
+        """Return it with one text in place of another."""
+        return call("REPLACE", STRING, self, old, new)
+
+    def like(self, pattern: str) -> "Value":
+        """Return whether it matches a pattern of LIKE."""
+        return binary(self, "LIKE", literal(pattern), BOOLEAN)
+
+    def re_search(self, pattern: str) -> "Value":
+        """Return whether a regular expression matches anywhere."""
+        return call("REGEXP_MATCHES", BOOLEAN, self, pattern)
+
+    def re_extract(self, pattern: str) -> "Value":
+        """Return the part that a regular expression matches, '' if there is none."""
+        return call("REGEXP_EXTRACT", STRING, self, pattern)
+
+    def re_replace(self, pattern: str, new: str) -> "Value":
+        """Return it with a text in place of all that a regular expression matches."""
+        return call("REGEXP_REPLACE", STRING, self, pattern, new, "g")
+
+    def substr(self, start: int, length: int) -> "Value":
+        """Return `length` characters from the index `start` on, which is 0 or more."""
+        if start < 0:
+            raise ValueError("an index below 0 would count from the end")
+        return call("SUBSTRING", STRING, self, start + 1, length)
+
+    def sha256(self) -> "Value":
+        """Return the digest of a text in 64 hexadecimal digits."""
+        return call("SHA256", STRING, self)
+
+    def in_hex(self) -> "Value":
+        """Return bytes as text, two hexadecimal digits each."""
+        return call("HEX", STRING, self)
+
+    # --- times ---
+
+    def part(self, part: str) -> "Value":
+        """Return a part of a time: year, quarter, month, week, day, doy, isodow, hour, minute or second."""
+        return Value((f"EXTRACT({part} FROM ", self, ")"), INT64)
+
+    def truncate(self, unit: str) -> "Value":
+        """Return the beginning of the time's year, quarter, month, week, day, hour, minute or second."""
+        return call("DATE_TRUNC", self.dtype, unit, self)
+
+    def days_since(self, earlier: "Value") -> "Value":
+        """Return how many midnights are between two times."""
+        return call("DATE_DIFF", INT64, "day", earlier, self)
+
+    # --- of several rows ---
+
+    def hash(self) -> "Value":
+        """Return DuckDB's hash as a number with a sign: NULL has one too."""
+        return Value(("TRY_CAST(TRY_CAST(HASH(", self, ") AS BIT) AS BIGINT)"), INT64)
+
+    def sum(self) -> "Value":
+        """Return the sum of all rows; of truth values, how many are true."""
+        added = self.cast(INT32) if self.dtype == BOOLEAN else self
+        return call("SUM", sum_of(added.dtype), added)
+
+    def mean(self) -> "Value":
+        """Return the mean of all rows."""
+        return call("AVG", FLOAT64, self)
+
+    def count(self) -> "Value":
+        """Return in how many rows it is not NULL."""
+        return call("COUNT", INT64, self)
+
+    def nunique(self) -> "Value":
+        """Return how many different values it has."""
+        return Value(("COUNT(DISTINCT ", self, ")"), INT64)
+
+    def min(self) -> "Value":
+        """Return the least value."""
+        return call("MIN", self.dtype, self)
+
+    def max(self) -> "Value":
+        """Return the greatest value."""
+        return call("MAX", self.dtype, self)
+
+    def arbitrary(self) -> "Value":
+        """Return the value of some row, not NULL if there is one."""
+        return call("ANY_VALUE", self.dtype, self)
+
+    def over(self, window: "Window") -> "Value":
+        """Return an aggregate of the rows of a window, in every row."""
+        return Value((self, *window.pieces), self.dtype)
+
+
+class Column(Value):
+    """A column of a table; without a table, the column of this name in whatever is read."""
+
+    __slots__ = ("column", "table")
+
+    def __init__(self, table: "Table | None", column: str, dtype: Type) -> None:
+        super().__init__((), dtype, column)
+        self.table, self.column = table, column
+
+
+class Literal(Value):
+    """A whole number that is public: where it is only compared, it is written without a cast to its type."""
+
+    __slots__ = ("plain",)
+
+    def __init__(self, number: int, dtype: Type) -> None:
+        super().__init__((f"TRY_CAST({number} AS {dtype.sql})",), dtype)
+        self.plain = Value((str(number),), dtype)
+
+
+# --- constants ---
+
+
+def literal(value: Constant, dtype: Type | str | None = None) -> Value:
+    """Return a public value as SQL; a whole number without a type has the narrowest one from 32 bits on.
+
+    A float is written as text and cast: DuckDB would read a plain 0.1 as a decimal.
+    """
+    if value is None:
+        return null(dtype)
+    kind = None if dtype is None else as_type(dtype)
+    if isinstance(value, bool):
+        return Value(("TRUE" if value else "FALSE",), BOOLEAN)
+    if isinstance(value, str):
+        return Value((text_of(value),), STRING)
+    if isinstance(value, int) and (kind is None or kind.is_whole() or kind.is_decimal()):
+        return Literal(value, kind or _narrowest(value))
+    if kind not in (None, FLOAT64):
+        raise TypeError(f"a float is not written as the type {kind}")
+    number = float(value)
+    written = repr(number) if math.isfinite(number) else str(number)
+    return Value((f"TRY_CAST('{written}' AS DOUBLE)",), FLOAT64)
+
+
+def _narrowest(number: int) -> Type:
+    bits = (number if number >= 0 else ~number).bit_length()
+    if bits > 127:
+        raise OverflowError("no whole number of DuckDB is as wide")
+    return INT32 if bits < 32 else INT64 if bits < 64 else INT128
+
+
+def null(dtype: Type | str | None = None) -> Value:
+    """Return NULL, of a type or of none."""
+    return _NULL if dtype is None else _null(as_type(dtype))
+
+
+_NULL = Value(("NULL",), NULL)
+
+
+@cache
+def _null(kind: Type) -> Value:
+    return Value((f"TRY_CAST(NULL AS {kind.sql})",), kind)
+
+
+# --- pieces ---
+
+
+def quoted(name: str) -> str:
+    """Return a name as SQL writes it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def text_of(text: str) -> str:
+    """Return a text as SQL writes it."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def as_type(given: Type | str) -> Type:
+    """Return the type that is given, perhaps by its name."""
+    return parsed(given) if isinstance(given, str) else given
+
+
+def as_value(given: "Value | Constant") -> Value:
+    """Return the value that is given, perhaps as a constant of Python's."""
+    return given if isinstance(given, Value) else literal(given)
+
+
+def call(name: str, dtype: Type, *arguments: "Value | Constant") -> Value:
+    """Return a function of DuckDB's; constants of Python's are written plainly."""
+    values = [each if isinstance(each, Value) else _plain(each) for each in arguments]
+    return Value((f"{name}(", *commas(values), ")"), dtype)
+
+
+def binary(left: Value, operator: str, right: Value, dtype: Type) -> Value:
+    """Return an operation on two values."""
+    return Value(("(", left, f" {operator} ", right, ")"), dtype)
+
+
+def compared(left: Value, operator: str, right: "Value | Constant") -> Value:
+    """Return a comparison; a constant in it has the same meaning whatever its width."""
+    return binary(_plain(left), operator, _plain(right), BOOLEAN)
+
+
+def commas(values: "Iterable[Value]") -> "list[str | Value]":
+    """Return values with commas between them."""
+    pieces: list[str | Value] = []
+    for each in values:
+        pieces += [", ", each]
+    return pieces[1:]
+
+
+def _plain(given: "Value | Constant") -> Value:
+    value = as_value(given)
+    return value.plain if isinstance(value, Literal) else value
+
+
+def _beside(left: Value, given: "Value | Constant") -> Value:
+    """Return what stands beside a value: a constant of Python's has the value's type if it fits."""
+    if not isinstance(given, int) or isinstance(given, (bool, Value)):
+        return as_value(given)
+    if left.dtype.is_floating():
+        return literal(float(given))
+    if left.dtype.is_integer() and _fits(given, left.dtype):
+        return literal(given, left.dtype)
+    return literal(given)
+
+
+def _fits(number: int, kind: Type) -> bool:
+    bits = int(kind.kind.removeprefix("u").removeprefix("int"))
+    return 0 <= number < 1 << bits if kind.kind.startswith("u") else -(1 << bits - 1) <= number < 1 << bits - 1
+
+
+def _by_name(given: "str | Value") -> Value:
+    return Column(None, given, NULL) if isinstance(given, str) else given
