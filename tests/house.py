@@ -12,6 +12,7 @@ from statistics import median
 
 from tests import prose
 from tests.tidy_rules import Tree, absolute, faces, imports_of_ours, module_of
+from tests.walk import learned_answer
 
 PROJECT = Path(__file__).resolve().parent.parent
 SMALL_LINES = 60
@@ -172,6 +173,7 @@ def gauntlet_counts() -> str:
 if __name__ == "__main__":
     ours, bare = import_seconds()
     print("\n".join(figures(read_package())))
+    print("an answer with learned facts:", ", ".join(f"{n} {what}" for what, n in learned_answer().figures.items()))
     print(gauntlet_counts())
     print("\n".join(prose.figures(prose.read_code(), prose.read_pages())))
     print(f"import tacit: {ours:.3f} s, of which {bare:.3f} s are Python's own start (best of {RUNS})")

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 
+from tacit.asking.request import Request
 from tacit.asking.session import Session
 from tacit.errors import BudgetExceeded
 from tacit.ledger.hands import in_hand
@@ -79,7 +80,7 @@ def _ask(number, spec, say, wait):
 
 def _stop_at(point, say, wait):
     """Stop before the answer is charged, or after a charge and before its rows are read: the first, second or third."""
-    release, pay, seen = Session.release, Session._pay, []
+    release, charged, seen = Session.release, Request.charged, []
 
     def stop():
         say("stopped")
@@ -91,12 +92,12 @@ def _stop_at(point, say, wait):
             stop()
         return release(self, plan)
 
-    def stopping_pay(self, *given, **words):
+    def stopping_charge(self, *given):
         if point == "before the answer's charge":
             stop()
-        return pay(self, *given, **words)
+        return charged(self, *given)
 
-    Session.release, Session._pay = stopping_release, stopping_pay
+    Session.release, Request.charged = stopping_release, stopping_charge
 
 
 def race(spec):

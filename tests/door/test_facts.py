@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import tacit
+from tacit.asking.request import Request
 from tacit.asking.session import Session
 from tacit.engine.embedded import EmbeddedEngine
 from tacit.engine.engine import FAILED
@@ -328,7 +329,7 @@ def test_an_interrupt_between_learning_and_the_answer_says_that_it_is_kept(book,
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Session, "_pay", stop)
+        patch.setattr(Request, "charged", stop)
         with pytest.raises(KeyboardInterrupt, match=r"spent ε = 0\.2 on facts that it learned first"):
             by_item(table)
     by_item(table)
@@ -342,7 +343,7 @@ def test_a_request_that_failed_after_learning_pays_the_rest_of_its_epsilon_alone
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Session, "_pay", stop)
+        patch.setattr(Request, "charged", stop)
         with pytest.raises(KeyboardInterrupt):
             by_item(table, request_id="r1")
     by_item(table, request_id="r1")

@@ -9,6 +9,7 @@ from tacit.asking.paying import NEEDED
 
 ASKING = """
 import sys, warnings
+from contextlib import contextmanager
 from importlib.abc import MetaPathFinder
 missing, asked = sys.argv[1:]
 class Hidden(MetaPathFinder):
@@ -23,14 +24,16 @@ rows = pa.table({"id": [n // 3 for n in range(600)], "g": ["a", "b"] * 300, "x":
 declared = {"x": {"between": (0, 7)}, "g": {"keys": ["a", "b"]}}
 budget = tacit.epsilon(9, delta=1e-6)
 table = tacit.table(rows, name="t", unit="id", budget=budget, ledger=tacit.TRYOUT, columns=declared)
-loaded, run = set(), paying._run_after_charge
-def watched(step):
+loaded, failing_alike = set(), paying.failing_alike
+@contextmanager
+def watched(charge):
     before = set(sys.modules)
     try:
-        return run(step)
+        with failing_alike(charge):
+            yield
     finally:
         loaded.update(name.split(".")[0] for name in set(sys.modules) - before)
-paying._run_after_charge = watched
+paying.failing_alike = watched
 try:
     if asked == "questions":
         str(table.count().answer(epsilon=1))

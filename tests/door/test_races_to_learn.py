@@ -12,7 +12,7 @@ from fractions import Fraction
 import pytest
 
 import tacit
-from tacit.asking.session import Session
+from tacit.asking.request import Request
 from tacit.errors import BudgetExceeded
 from tacit.ledger import open_ledger
 from tacit_gauntlet.stage.postgres_server import fresh_schema
@@ -179,17 +179,17 @@ def test_a_refusal_after_learning_says_what_was_spent(monkeypatch):
     """As when the lock of a call is lost with its connection, and somebody else takes the room."""
     with open_ledger(":memory:") as ledger:
         first, second = orders(ledger, budget=tacit.epsilon(BUDGET)), orders(ledger, budget=None)
-        pay = Session._pay
+        charged = Request.charged
 
-        def meanwhile(self, *given, **words):
-            monkeypatch.setattr(Session, "_pay", pay)
+        def meanwhile(self, *given):
+            monkeypatch.setattr(Request, "charged", charged)
             monkeypatch.setattr(type(ledger._store.locks), "is_free", lambda *_: True)
             other = threading.Thread(target=lambda: by_item(second, epsilon="0.85"))
             other.start()
             other.join()
-            return pay(self, *given, **words)
+            return charged(self, *given)
 
-        monkeypatch.setattr(Session, "_pay", meanwhile)
+        monkeypatch.setattr(Request, "charged", meanwhile)
         with pytest.raises(BudgetExceeded) as refused:
             by_item(first, epsilon="0.5")
         problem, _, hint = str(refused.value).partition("\n")

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tacit.asking import Payment
 from tacit.engine.embedded import EmbeddedEngine
 from tacit.engine.engine import FAILED
 from tacit.errors import (
@@ -19,6 +20,7 @@ from tacit.errors import (
     NoRandomness,
     TacitError,
 )
+from tacit.learning.rounds import paid_for
 from tacit.ledger.home import open_ledger
 from tacit.noise import threshold
 from tacit.privacy.event import PureChoice
@@ -159,7 +161,7 @@ class Step:
 
 
 def paid(session, run, key="a model", **words):
-    return session.spend(EVENTS, key=key, run=run, encode=json.dumps, decode=json.loads, **words)
+    return paid_for(session, Payment(EVENTS, key, **words), run, json.dumps, json.loads)
 
 
 def test_any_step_is_charged_then_run_then_stored_and_then_free(ledger_file):

@@ -6,8 +6,9 @@ import pyarrow as pa
 import pytest
 
 import tacit
+from tacit.asking.request import Request
+from tacit.asking.request_parts import QUESTIONS_MOST, Parts
 from tacit.asking.session import Session
-from tacit.asking.together import QUESTIONS_MOST, Together
 from tacit.engine.embedded import EmbeddedEngine
 from tacit.engine.engine import FAILED
 from tacit.errors import BudgetExceeded, DeadRequest, EngineError, InvalidParameter, QueryRefused
@@ -32,16 +33,20 @@ def bounded(book, budget=None, **declared):
 
 
 def together(*questions):
-    return Together(tuple((question.session, question.query) for question in questions))
+    return Parts(tuple((question.session, question.query) for question in questions))
 
 
-def answered(asked, epsilon=1, *, noise=None, **words):
-    spend = make_spend(epsilon, None, noise, asked.session.registered.budget)
-    return asked.answer(**({"spend": spend, "request_id": None, "analyst": None} | words))
+def request(parts, epsilon=1, *, noise=None, analyst=None, request_id=None):
+    spend = make_spend(epsilon, None, noise, parts.payer.registered.budget)
+    return Request(parts, spend, parts.payer.asker(analyst), request_id)
 
 
-def planned(asked, epsilon=1, noise=None):
-    return asked.plan(spend=make_spend(epsilon, None, noise, asked.session.registered.budget), analyst=None)
+def answered(parts, epsilon=1, **words):
+    return request(parts, epsilon, **words).answer()
+
+
+def planned(parts, epsilon=1, noise=None):
+    return request(parts, epsilon, noise=noise).foresee()
 
 
 def kinds(book):
@@ -120,7 +125,7 @@ def test_a_budget_with_room_for_a_part_alone_refuses_the_whole(book):
         answered(two(table))
     assert spent(table) == Fraction(1, 2)
     assert kinds(book)[-1] == "refusal"
-    assert not two(table).fit(planned(two(table)), None)
+    assert not request(two(table)).fit(planned(two(table)))
 
 
 def test_nothing_is_read_before_the_charge_and_after_a_failure_nothing_is_stored(book, monkeypatch):

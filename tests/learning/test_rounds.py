@@ -9,11 +9,11 @@ import pytest
 
 import tacit
 from tacit.asking import Table
-from tacit.asking.paying import Paid
 from tacit.engine import FAILED
 from tacit.errors import InvalidParameter
 from tacit.exact import ExactIntegers
 from tacit.learning import Rounds, noise_for, train
+from tacit.learning.rounds import Paid
 from tacit.plan import UNIT, CodedColumn, CodedPlan, count_moves_squared
 from tacit.privacy import GaussianNoise
 from tacit.query import Column

@@ -1,12 +1,12 @@
 """The planner is a tuple of passes: each takes a draft to the next, and what is decided so far can be printed."""
 
-from dataclasses import fields, replace
+from dataclasses import fields
 
 import pyarrow as pa
 import pytest
 
 import tacit
-from tacit.plan.planner import PASSES, Draft, each_plan_once, make_plan, make_spend, trace
+from tacit.plan.planner import PASSES, Draft, make_plan, make_spend, trace
 from tacit_gauntlet.stage.table import protected
 
 ROWS = pa.table({"id": [1, 2, 3], "g": ["a", "a", "b"], "x": [1, None, 3], "y": [1.0, 2.0, 3.0]})
@@ -70,13 +70,3 @@ def test_a_pass_out_of_turn_is_refused():
             continue
         with pytest.raises(ValueError, match="before the pass that it depends on"):
             step(Draft(*asked("ranked")))
-
-
-def test_inside_a_call_a_plan_is_made_once_for_a_spend_and_its_facts():
-    query, declaration, spend = asked("listed")
-    with each_plan_once():
-        plan = make_plan(query, declaration, spend)
-        assert make_plan(query, declaration, replace(spend)) is plan
-        assert make_plan(query, declaration, replace(spend, epsilon=2 * spend.epsilon)) != plan
-        assert make_plan(query, declaration, spend, {"other": None}) is not plan
-    assert make_plan(query, declaration, spend) is not plan

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import tacit
-from tacit.asking.session import Session
+from tacit.asking.request import Request
 from tacit.errors import BudgetExceeded, QueryRefused
 from tacit.ledger import open_ledger
 from tests.server.conftest import House
@@ -43,7 +43,7 @@ def test_a_refusal_after_something_was_learned_says_that_it_is_charged(
     def taken(*_: Any, **__: Any) -> None:
         raise BudgetExceeded("the budget of 'visits' has no room; nothing was charged or read\nhint: ask for less")
 
-    monkeypatch.setattr(Session, "_pay", taken)
+    monkeypatch.setattr(Request, "charged", taken)
     reply = learning.ask({"sql": "SELECT AVG(days) AS d FROM visits", "epsilon": "1"})
     assert (reply.status_code, reply.json()["type"]) == (402, "urn:tacit:refused-after-learning")
     assert "is charged" in reply.json()["title"]

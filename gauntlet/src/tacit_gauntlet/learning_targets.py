@@ -23,7 +23,7 @@ LEARNING_TARGETS: dict[str, str | tuple[str, ...]] = {
     "ledger of a try": "tacit.learning.declared_rows:_tried",
     "refuse model selection": "tacit.learning.declared_rows:_refuse_model_selection",
     "ranges of a fit": "tacit.learning.undeclared:_ranges",
-    "Session.spend": "tacit.asking.session:Session.spend",
+    "paid_for": "tacit.learning.rounds:paid_for",
     "rows of each unit": "tacit.engine.coded.coding_rows:rows_alike",
     "coded rows of a part": "tacit.engine.parts.part:read_blocks",
     "a part as bytes": "tacit.engine.parts.part:to_bytes",

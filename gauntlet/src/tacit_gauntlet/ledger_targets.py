@@ -12,7 +12,7 @@ LEDGER_TARGETS: dict[str, str | tuple[str, ...]] = {
     "FileLocks.take": "tacit.ledger.hands.in_hand:FileLocks.take",
     "FileLocks.let_go": "tacit.ledger.hands.in_hand:FileLocks.let_go",
     "Anchor.read_marks": "tacit.ledger.anchor:Anchor._read_marks",
-    "charge_of in charging": "tacit.ledger.charging:charge_of",
+    "charge_of in charging": "tacit.ledger.status:charge_of",
     "fsync": "os:fsync",
     "fdatasync": "os:fdatasync",
     "Anchor.compare": "tacit.ledger.anchor:Anchor._compare",
@@ -51,7 +51,7 @@ LEDGER_TARGETS: dict[str, str | tuple[str, ...]] = {
     "Person.why_not": "tacit.ledger.roles:Person.why_not",
     "who may ask": (
         "tacit.ledger.charging:why_not",
-        "tacit.ledger.ledger:why_not",
+        "tacit.ledger.hands.carrying:why_not",
         "tacit.ledger.roles:why_not",
     ),
     "person_from": "tacit.ledger.roles:person_from",

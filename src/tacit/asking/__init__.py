@@ -1,6 +1,6 @@
 """A request from its words to its answer: a protected table, what is asked of it, and the one way to pay for it.
 
-`tacit.table()` opens a table; `session.py` has the story of every answer.
+`tacit.table()` opens a table; `request.py` has the story of every answer.
 """
 
 from tacit.asking.describing import (
@@ -23,7 +23,7 @@ from tacit.asking.learned import (
     source_of,
 )
 from tacit.asking.opening import Catalog, catalog, declared, public, refuse_unapplied_people, table
-from tacit.asking.paying import Paid, Said, sent_as, spend
+from tacit.asking.paying import Payment, sent_as, spend
 from tacit.asking.plan_report import PlanReport
 from tacit.asking.protected_table import Table, travelled_question
 from tacit.asking.question import Question, left_record, warn_if_large, what_is_left
@@ -36,10 +36,9 @@ __all__ = [
     "Description",
     "KnownFacts",
     "Learn",
-    "Paid",
+    "Payment",
     "PlanReport",
     "Question",
-    "Said",
     "Session",
     "Table",
     "Verbs",

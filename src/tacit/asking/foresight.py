@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import nan
 
-from tacit.asking.learned import LearnChoice
+from tacit.asking.request import Request
+from tacit.asking.request_parts import OnePart
 from tacit.asking.session import Session
 from tacit.errors import TacitError
 from tacit.forecast import PEOPLE, ROWS_MOST, closer_words, expected_error, useless_line
-from tacit.plan import CountRows, CountUnits, CountValues, Plan, Quantile, Spend, make_plan
+from tacit.plan import CountRows, CountUnits, CountValues, Plan, Quantile, make_plan
 from tacit.query import PostProcessing, Query, shown_outputs
 from tacit.tables import Declaration
 
@@ -23,18 +24,13 @@ class Foresight:
 
     session: Session
     query: Query
-    spend: Spend
+    request: Request
     level: Fraction
-    analyst: str | None
-    learn: LearnChoice
 
     def ends(self) -> Iterator[tuple[int, Plan]]:
         """Yield the plans from made-up facts in which each person has one row, and in which each has many."""
         for rows in rows_of_people(self.session.declaration, self.query):
-            yield rows, self._made_up(self.query, self.spend, rows)
-
-    def _made_up(self, query: Query, spend: Spend, rows: int) -> Plan:
-        return self.session.plan(query, spend=spend, analyst=self.analyst, learn=self.learn, rows=rows).plan
+            yield rows, self.request.foresee(rows).plan
 
     def advice(self, plan: Plan, ends: Sequence[tuple[int, Plan]]) -> tuple[str, ...]:
         """Return that answering will be refused, if it will, and what would be closer.
@@ -59,7 +55,9 @@ class Foresight:
         def planned(epsilon: Fraction, output: str | None) -> Plan | None:
             if not ends or output is None:
                 return planned_as(self.session, self.query, plan, epsilon, output)
-            return self._made_up(_alone(self.query, output), replace(self.spend, weights=()), ends[0][0])
+            alone = OnePart(((self.session, _alone(self.query, output)),))
+            request = replace(self.request, parts=alone, spend=replace(self.request.spend, weights=()))
+            return request.foresee(ends[0][0]).plan
 
         learned = [fact for fact in plan.learned if not fact.entry]
         closer = closer_words(plan, learned, planned, widths, self.level, rows=rows, most=len(plan.outputs) + 2)

@@ -9,7 +9,7 @@ import hashlib
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, TypeVar, overload
 
@@ -184,23 +184,6 @@ def without_limit(key: str) -> str:
 def limits_rows_of(key: str, relation: Relation | None, table: str) -> bool:
     """Return whether what is known of a table under this key limits the rows of a relation that is made from it."""
     return key.startswith(AT_MOST_OF_TABLE) and relation is not None and no_more_rows_than(relation) == table
-
-
-@dataclass(frozen=True)
-class Foreseen:
-    """What answering would do: what it would learn first, at which cost, and the plan as far as it can be known.
-
-    The plan is the one to come where nothing is `wanted`; else made-up facts stand in for those. `facts` are known.
-    """
-
-    plan: Plan
-    wanted: tuple[WantedFact, ...] = ()
-    facts: Facts = field(default_factory=dict, repr=False)
-
-    @property
-    def beside(self) -> tuple[Event, ...]:
-        """The events of what is learned."""
-        return events_of(self.wanted)
 
 
 def cost_of_wanted(wanted: Sequence[WantedFact]) -> Fraction:

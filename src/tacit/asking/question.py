@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Never, NoReturn
 
 from tacit.answer import Answer, AnswerInfo, advised, half_width, kept_text, loss_record, make_answer
 from tacit.asking.foresight import Foresight, planned_as, rows_most
-from tacit.asking.learned import Learn, LearnChoice, read_learn
-from tacit.asking.paying import Answered, Judge
+from tacit.asking.learned import Learn, read_learn
 from tacit.asking.plan_report import PlanReport
+from tacit.asking.request import Answered, Judge, Request
+from tacit.asking.request_parts import OnePart, Parts
 from tacit.asking.session import Session
-from tacit.asking.together import AnsweredTogether
 from tacit.errors import (
     InvalidParameter,
     LargeEpsilonWarning,
@@ -34,10 +34,11 @@ from tacit.forecast import (
     solve_epsilon,
 )
 from tacit.hold import Hold, holding, longest, read_hold
-from tacit.ledger import Left
+from tacit.ledger import Asker, Left
 from tacit.plan import (
     Fact,
     Plan,
+    PlannedTogether,
     Spend,
     WantedFact,
     make_plan,
@@ -85,8 +86,10 @@ class Question:
         known, it says what the call would learn and for how much.
         """
         level = confidence_meaning(confidence)
-        spend, solved = self._spend(epsilon, delta, error, for_groups_of, weights, noise, level, analyst)
-        return self._report(spend, solved, level, analyst, read_learn(learn, allowed=solved is None))
+        asker = self._asker(analyst)
+        spend, solved = self._spend(epsilon, delta, error, for_groups_of, weights, noise, level, asker)
+        choice = read_learn(learn, allowed=solved is None)
+        return self._report(Request(self.parts, spend, asker, None, choice), solved, level)
 
     def answer(
         self,
@@ -120,67 +123,61 @@ class Question:
             if not isinstance(given, bool):  # all words are read before the charge
                 raise InvalidParameter(f"{word} must be True or False, not {type(given).__name__}")
         level = confidence_meaning(confidence)
-        spend, solved = self._spend(epsilon, delta, error, for_groups_of, weights, noise, level, analyst)
+        asker = self._asker(analyst)
+        spend, solved = self._spend(epsilon, delta, error, for_groups_of, weights, noise, level, asker)
         warn_if_large(spend.epsilon)
         notes = () if solved is None else (f"ε = {show(solved.epsilon)} is {solved.words}.",)
         # an error was solved for from what is known: to learn more would leave less for it
         choice = read_learn(learn, allowed=solved is None)
         rows = rows_most(self.session.declaration)
         judge = None if accept_noise else partial(refuse_useless, rows=rows, confidence=level)
+        request = Request(self.parts, spend, asker, request_id, choice)
         with holding(longest((read_hold(hold), self.session.hold))):
-            return self._answered(spend, level, request_id, analyst, choice, notes, judge, consistent=consistent)
+            return self._answered(request, level, notes, judge, consistent=consistent)
 
-    def _report(
-        self, spend: Spend, solved: Solved | None, level: Fraction, analyst: str | None, learn: LearnChoice
-    ) -> PlanReport:
+    @property
+    def parts(self) -> Parts:
+        """What is asked, with the session of its rows."""
+        return OnePart(((self.session, self.query),))
+
+    def _asker(self, analyst: str | None) -> Asker:
+        return self.session.asker(analyst)
+
+    def _report(self, request: Request, solved: Solved | None, level: Fraction) -> PlanReport:
         session = self.session
-        foreseen = session.plan(self.query, spend=spend, analyst=analyst, learn=learn)
-        path = session.engine.path_of(foreseen.plan)
-        fit = session.fit(foreseen, analyst)
-        joins = () if session.relation is None else relation_lines(session.relation)
-        foresight = Foresight(session, self.query, spend, level, analyst, learn)
+        foreseen = request.foresee()
+        foresight = Foresight(session, self.query, request, level)
         ends = tuple(foresight.ends()) if foreseen.wanted else ()
         return PlanReport(
             foreseen.plan,
             level,
             solved,
-            path,
-            fit,
+            session.engine.path_of(foreseen.plan),
+            request.fit(foreseen),
             foreseen.wanted,
-            joins,
+            () if session.relation is None else relation_lines(session.relation),
             ends,
             foresight.advice(foreseen.plan, ends),
         )
 
     def _answered(
-        self,
-        spend: Spend,
-        level: Fraction,
-        request_id: str | None,
-        analyst: str | None,
-        learn: LearnChoice,
-        notes: tuple[str, ...],
-        judge: Judge | None,
-        *,
-        consistent: bool,
+        self, request: Request, level: Fraction, notes: tuple[str, ...], judge: Judge | None, *, consistent: bool
     ) -> Answer:
-        drafts = Drafts(partial(self._draft, level, consistent=consistent))
-        answered = self.session.answer(
-            self.query,
-            spend=spend,
-            request_id=request_id,
-            analyst=analyst,
-            learn=learn,
-            show=partial(self._kept, drafts, level, notes),
-            judge=judge,
-        )
-        loss = answered.plan.loss_with(fact.cost for fact in answered.learned)
-        facts = answer_info(self.session, answered.plan, answered, loss, level, analyst, notes)
+        session, drafts = self.session, Drafts(partial(self._draft, level, consistent=consistent))
+
+        def kept(
+            planned: PlannedTogether, plans: Sequence[Plan], noisy: Sequence[NoisyTable], learned: Sequence[Fact]
+        ) -> str:
+            """Return the numbers with their intervals, the cost and the notes as the ledger keeps them, for people."""
+            info = info_of_record(plans[0], planned.loss_with(fact.cost for fact in learned), level, notes)
+            return kept_text(recorded(drafts.of(plans, noisy, learned), info, notices=session.notices))
+
+        answered = request.answer(show=kept, judge=judge)
         return recorded(
-            drafts.of([answered.plan], [answered.noisy], answered.learned),
-            facts,
-            notices=() if answered.free else self.session.notices,
-            certify=partial(self.session.ledger.certificate, answered.receipt.number),
+            drafts.of(answered.plans, answered.noisy, answered.learned),
+            answer_info(session, answered, level, request.asker.name, notes),
+            notices=() if answered.free else session.notices,
+            certify=partial(session.ledger.certificate, answered.receipt.number),
         )
 
     def _draft(
@@ -201,19 +198,6 @@ class Question:
         planned = partial(planned_as, self.session, self.query, plan)
         return advised(answer, closer_words(plan, learned, planned, widths, level))
 
-    def _kept(
-        self,
-        drafts: "Drafts",
-        level: Fraction,
-        notes: tuple[str, ...],
-        plan: Plan,
-        noisy: NoisyTable,
-        learned: Sequence[Fact],
-    ) -> str:
-        """Return the numbers with their intervals, the cost and the notes as the ledger keeps them, for people."""
-        info = info_of_record(plan, plan.loss_with(fact.cost for fact in learned), level, notes)
-        return kept_text(recorded(drafts.of([plan], [noisy], learned), info, notices=self.session.notices))
-
     def _spend(
         self,
         epsilon: Number | None,
@@ -223,12 +207,12 @@ class Question:
         weights: Mapping[str, Number] | None,
         noise: str | None,
         level: Fraction,
-        analyst: str | None,
+        asker: Asker,
     ) -> tuple[Spend, Solved | None]:
         """Return what the call may spend, and how it was solved for where an error is given."""
-        budget = self.session.registered.budget if delta is not None else _budget_for(self.session, analyst)
+        budget = self.session.registered.budget if delta is not None else _budget_for(self.session, asker)
         spend_at = partial(self._spend_at, delta=delta, noise=noise, level=level, weights=weights, budget=budget)
-        solved = self._solve(epsilon, error, for_groups_of, spend_at, level, analyst)
+        solved = self._solve(epsilon, error, for_groups_of, spend_at, level, asker)
         return spend_at(solved.epsilon if solved else epsilon), solved
 
     def _spend_at(
@@ -256,13 +240,12 @@ class Question:
         """What is asked: a part of a compound question has one of its own."""
         return [self.query]
 
-    def _foreseen_plans(self, spend: Spend, analyst: str | None) -> Sequence[Plan]:
+    def _foreseen_plans(self, spend: Spend, asker: Asker) -> Sequence[Plan]:
         """Return the plans that an epsilon gives; what is learned beside them is a part of the price."""
-        foreseen = self.session.plan(self.query, spend=spend, analyst=analyst)
+        foreseen = Request(self.parts, spend, asker).foresee()
         left = spend.epsilon - sum((each.plan.spend.epsilon for each in foreseen.wanted), Fraction(0))
-        spend = replace(spend, epsilon=left)
         try:
-            plan = make_plan(self.query, self.session.declaration, spend, foreseen.facts)
+            plan = make_plan(self.query, self.session.declaration, replace(spend, epsilon=left), foreseen.facts[0])
         except QueryRefused:
             if not foreseen.wanted:
                 raise
@@ -276,7 +259,7 @@ class Question:
         for_groups_of: int | None,
         spend_at: Callable[[Number], Spend],
         level: Fraction,
-        analyst: str | None,
+        asker: Asker,
     ) -> Solved | None:
         if error is None:
             return None
@@ -286,7 +269,7 @@ class Question:
         wanted = self._of_outputs(error) if isinstance(error, Mapping) else error
         return solve_epsilon(
             wanted,
-            lambda tried: self._foreseen_plans(spend_at(tried), analyst),
+            lambda tried: self._foreseen_plans(spend_at(tried), asker),
             level,
             lambda plan: group_rows(plan, population, for_groups_of),
             self._computed(wanted),
@@ -365,7 +348,7 @@ def recorded(
     return replace(answer, facts=stated, certify=certify)
 
 
-def _budget_for(session: Session, analyst: str | None) -> Loss:
+def _budget_for(session: Session, asker: Asker) -> Loss:
     """Return the budget by which a call that states no delta gets its share of one: the least that applies.
 
     That of the table, or an analyst's own: a share of the table's could be more than an analyst ever has.
@@ -373,8 +356,7 @@ def _budget_for(session: Session, analyst: str | None) -> Loss:
     declared = session.registered.budget
     if not isinstance(declared, ApproximateLoss):
         return declared
-    budgets = session.ledger.budgets(session.registered, analyst)
-    own = [each.loss for each in budgets if each.analyst is not None]
+    own = [each.loss for each in asker.budgets if each.analyst is not None]
     found = [loss for loss in own if isinstance(loss, PureLoss | ApproximateLoss)]
     return min([declared, *found], key=lambda loss: 0 if isinstance(loss, PureLoss) else loss.delta / loss.epsilon)
 
@@ -395,18 +377,12 @@ def warn_if_large(epsilon: Fraction | None) -> None:
 
 
 def answer_info(
-    session: Session,
-    plan: Plan,
-    answered: Answered | AnsweredTogether,
-    loss: Loss,
-    confidence: Fraction,
-    analyst: str | None,
-    notes: tuple[str, ...] = (),
+    session: Session, answered: Answered, confidence: Fraction, analyst: str | None, notes: tuple[str, ...] = ()
 ) -> AnswerInfo:
     """Return what an answer says about itself beside its numbers: all public, or read from the ledger."""
-    receipt = answered.receipt
+    plan, receipt = answered.plans[0], answered.receipt
     return AnswerInfo(
-        loss=loss_record(loss),
+        loss=loss_record(answered.loss),
         left=left_record(what_is_left(session, analyst)),
         unit="each row" if plan.unit is None else f"all rows of one {plan.unit}",
         neighbours="add or remove one" if plan.neighbours == "add-remove" else "replace one",

@@ -1,69 +1,42 @@
-"""The story of every answer: plan, charge, read, add noise, record, answer.
+"""`Session`: a protected table with its engine and its ledger, where rows are read, and facts are learned.
 
 Whatever is paid for out of a budget goes through `spend` (paying.py): answers, and what is learned for them.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing, nullcontext
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from typing import TypeVar
 
 from tacit.asking.learned import (
     ALL,
-    USUAL,
-    Foreseen,
     KnownFacts,
     LearnChoice,
     all_missing,
-    asked_key,
-    basis_of,
-    cost_of_wanted,
-    costs_of_learning,
     events_of,
     explain_what_was_learned,
     fact_from,
     fact_text,
-    facts_at,
-    first_with_room,
     limits_rows_of,
     missing_from,
     next_facts,
-    plan_on,
-    refuse_where_unknown,
     rows_in_words,
     source_of,
     without_limit,
 )
-from tacit.asking.paying import Answered, Judge, Paid, Said, spend
+from tacit.asking.paying import OpenCharge, Payment, spend
 from tacit.engine import Engine, Stored, derived_source, open_engine
-from tacit.errors import DeadRequest, InvalidParameter, LedgerError, QueryRefused
-from tacit.hold import longest, past_the_charge
-from tacit.ledger import Fit, Learning, Ledger, RegisteredTable
+from tacit.errors import InvalidParameter, LedgerError, QueryRefused
+from tacit.hold import longest
+from tacit.ledger import Asker, Learning, Ledger, RegisteredTable
 from tacit.noise import fresh_bytes
-from tacit.plan import (
-    NO_FACTS,
-    Fact,
-    Facts,
-    Plan,
-    Spend,
-    WantedFact,
-    each_plan_once,
-    needed_facts,
-    plan_of_other_noise,
-    plan_with_room,
-    question_key,
-    refuse_no_groups,
-)
-from tacit.privacy import ApproximateLoss, Event, Loss
+from tacit.plan import Fact, Plan, Spend, WantedFact
 from tacit.query import Query, Relation, TableRows, question_text, relation_lines, relation_mark, tables_of
-from tacit.release import NoisyTable, basis_in, joined, release, stamp_in
+from tacit.release import NoisyTable, joined, release
 from tacit.tables import Declaration, PublicTable
 
 SALT_BYTES = 16
-
-Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
@@ -153,74 +126,6 @@ class Session:
             f" same ledger"
         )
 
-    def answer(
-        self,
-        query: Query,
-        *,
-        spend: Spend,
-        request_id: str | None,
-        analyst: str | None,
-        learn: LearnChoice = USUAL,
-        show: Callable[[Plan, NoisyTable, Sequence[Fact]], str] | None = None,
-        judge: Judge | None = None,
-    ) -> Answered:
-        """Return a private answer; nothing is read before the charge is durable, and no charge is ever given back.
-
-        Facts that the question lacks are learned first, for a part of its epsilon; the rest is set aside meanwhile. Of
-        two who ask the same at once, the second waits for the first. The record keeps what `show` makes. `judge` may
-        refuse a plan before its charge, by nothing but the plan.
-        """
-        self.ledger.require_may_ask(self.registered, analyst)
-        said = self.words(query), show
-        asked = self.key_of(asked_key(query, spend))
-        with self.ledger.alone(self.registered, question_key=asked, analyst=analyst), each_plan_once():
-            plan, key = self._identity(query, spend, request_id, analyst)
-            if plan is not None and not needed_facts(query, self.declaration, spend, NO_FACTS):
-                if judge is not None and not self._is_answered(plan, None, analyst):
-                    judge([plan])
-                return self._pay(plan, key, request_id, analyst, said=said)
-            before, is_taken = self._answered_before(query, spend, plan, key, request_id, analyst)
-            if before is not None:
-                return before
-            foreseen = self.plan(query, spend=spend, analyst=analyst, learn=learn)
-            call = self.ledger.call(
-                self.registered,
-                foreseen.plan.events,
-                beside=foreseen.beside,
-                asked=foreseen.plan.asked,
-                question_key=self.key_of(key),
-                analyst=analyst,
-                request_id=request_id,
-                known=[fact.entry for fact in foreseen.facts.values()],
-            )
-            has_room = partial(self._has_room, analyst=analyst)
-            with call, explain_what_was_learned() as learned:
-                facts = self.learn_missing(query, spend, learn, request_id, analyst, learned)
-                costs = costs_of_learning(learned, foreseen.wanted, spend)
-                lefts = [replace(spend, epsilon=spend.epsilon - cost) for cost in costs]
-                plans = (plan_with_room(query, self.declaration, left, has_room, facts) for left in lefts)
-                refuse_no_groups(plan := first_with_room(plans, has_room))
-                if judge is not None:
-                    judge([plan])
-                own = f"{key} {question_key(plan)}" if is_taken else key
-                answered = self._pay(plan, own, request_id, analyst, facts, tuple(learned), said)
-            if answered.free and not is_taken:  # its plan is that of whoever asked the same in other words
-                return self._answered_before(query, spend, plan, key, request_id, analyst)[0] or answered
-            return answered
-
-    def _identity(
-        self, query: Query, spend: Spend, request_id: str | None, analyst: str | None
-    ) -> tuple[Plan | None, str]:
-        """Return the plan of a question from what is declared alone, if there is one, and the key it is found by."""
-        # what is learned changes plans, and must not change whether a question was asked before
-        try:
-            plan = self._plan_to_answer(query, spend, request_id, analyst)
-        except QueryRefused:
-            if not needed_facts(query, self.declaration, spend, NO_FACTS):
-                raise
-            return None, asked_key(query, spend)
-        return plan, question_key(plan)
-
     def learn(
         self, query: Query, *, spend: Spend, again: bool, analyst: str | None, learned: list[Fact] | None = None
     ) -> KnownFacts:
@@ -228,7 +133,7 @@ class Session:
 
         As a part of a larger call, the facts that were paid for here are added to `learned`.
         """
-        self.ledger.require_may_ask(self.registered, analyst)
+        self.ledger.require_may_ask(self.registered, self.asker(analyst))
         known: dict[str, Fact] = {}
         left = spend.epsilon
 
@@ -239,7 +144,7 @@ class Session:
         if not wanted:
             return KnownFacts()
         first, beside, found = wanted[0].plan.events, events_of(wanted[1:]), set()
-        key = self._fact_key(wanted[0].key)
+        key = self.fact_key(wanted[0].key)
         call = self.ledger.call(self.registered, first, beside=beside, question_key=key, analyst=analyst)
         with call, explain_what_was_learned() if learned is None else nullcontext(learned) as paid:
             while missing := missing_from(query, self.declaration, spend, ALL, known, recall):
@@ -247,7 +152,7 @@ class Session:
                 if left < 0:  # another round, where the first has told nothing, is a question's to pay
                     break
                 for each in missing:
-                    known[each.key], is_new = self._learn(each, None, analyst, again=again)
+                    known[each.key], is_new = self.learn_fact(each, None, analyst, again=again)
                     paid += [known[each.key]] if is_new else []
                     found.add(known[each.key].entry)
         return self.facts(analyst).only(lambda each: each.entry in found)
@@ -258,70 +163,10 @@ class Session:
         mark = source_of(self.source_mark) if self.relation is None else ""
         return known.only(lambda each: each.source == mark or self.recall_fact(each.fact.key, analyst) == each.fact)
 
-    def _pay(
-        self,
-        plan: Plan,
-        key: str,
-        request_id: str | None,
-        analyst: str | None,
-        facts: Facts = NO_FACTS,
-        learned: tuple[Fact, ...] = (),
-        said: tuple[str, Callable[[Plan, NoisyTable, Sequence[Fact]], str] | None] = ("", None),
-    ) -> Answered:
-        """Return the answer that a plan gives, charged under its key."""
-        words, show = said
-        stamp, basis = self.stamp(), basis_of(plan, facts, learned) if facts else None
-        paid = self.spend(
-            plan.events,
-            key=key,
-            run=lambda: (self.release(plan), stamp),
-            encode=lambda released: released[0].to_json(stamp=released[1], basis=basis),
-            decode=lambda stored: (NoisyTable.from_json(stored), stamp_in(stored)),
-            asked=plan.asked,
-            request_id=request_id,
-            analyst=analyst,
-            loss=plan.loss,
-            said=Said(words, None if show is None else lambda released: show(plan, released[0], learned)),
-        )
-        noisy, before = paid.value
-        has_changed = None if not paid.free or before is None or stamp is None else before != stamp
-        return Answered(plan, noisy, paid.receipt, paid.free, has_changed, learned)
-
     def words(self, query: Query) -> str:
         """Return a question in words, with what its joins are."""
         unit = self.declaration.unit if isinstance(self.declaration.unit, str) else None
         return "\n".join([question_text(query, unit), *(relation_lines(self.relation) if self.relation else ())])
-
-    def _answered_before(
-        self,
-        query: Query,
-        spend: Spend,
-        declared: Plan | None,
-        key: str,
-        request_id: str | None,
-        analyst: str | None,
-    ) -> tuple[Answered | None, bool]:
-        """Return the stored answer to a question that rests on facts, with its plan; and whether its key is taken.
-
-        It is taken without an answer if plans are made in another way by now.
-        """
-        self.engine.refuse_changes()
-        stored = self.ledger.recall(
-            self.registered, question_key=self.key_of(key), request_id=request_id, analyst=analyst
-        )
-        if stored is None:
-            return None, False
-        past_the_charge()
-        basis = basis_in(stored.answer)
-        facts = {} if basis is None else facts_at(self.ledger, basis["facts"])
-        plan = declared if basis is None else plan_on(basis, query, self.declaration, spend, facts)
-        if plan is None:
-            return None, True
-        stamp, before = self.stamp(), stamp_in(stored.answer)
-        has_changed = None if before is None or stamp is None else before != stamp
-        learned = tuple(fact for fact in facts.values() if basis is not None and fact.entry in basis["learned"])
-        noisy = NoisyTable.from_json(stored.answer)
-        return Answered(plan, noisy, stored.receipt, True, has_changed, learned), True
 
     def learn_missing(
         self,
@@ -340,39 +185,46 @@ class Session:
 
         while missing := next_facts(query, self.declaration, spend, learn, facts, learned, recall):
             for each in missing:
-                facts[each.key], is_new = self._learn(each, request_id, analyst)
+                facts[each.key], is_new = self.learn_fact(each, request_id, analyst)
                 learned += [facts[each.key]] if is_new else []
-        if request_id is not None:  # what an earlier attempt at this request has learned is a part of its price
-            others = [fact for fact in facts.values() if fact.entry not in {each.entry for each in learned}]
-            learned += [fact for fact in others if self.ledger.paid_within(fact.entry, request_id, analyst)]
+        learned += self.paid_within(request_id, analyst, facts, learned)
         return facts
 
-    def _learn(
+    def paid_within(
+        self, request_id: str | None, analyst: str | None, facts: Mapping[str, Fact], learned: Sequence[Fact] = ()
+    ) -> list[Fact]:
+        """Return the facts that an earlier attempt at a request has paid for: they are a part of its price."""
+        if request_id is None:
+            return []
+        others = [fact for fact in facts.values() if fact.entry not in {each.entry for each in learned}]
+        return [fact for fact in others if self.ledger.paid_within(fact.entry, request_id, analyst)]
+
+    def learn_fact(
         self, wanted: WantedFact, request_id: str | None, analyst: str | None, *, again: bool = False
     ) -> tuple[Fact, bool]:
-        """Return a fact, charged for, and whether it was; of two that are learned at once, the first is the fact."""
-        plan = wanted.plan
-        wanted = replace(wanted, words=wanted.words + rows_in_words(self.relation, plan.unit or ""))
-        paid = self.spend(
-            plan.events,
-            key=wanted.key,
-            run=lambda: self.release(plan),
-            encode=lambda noisy: fact_text(wanted, noisy, source_of((self.base or self).source_mark)),
-            decode=lambda _: NoisyTable((), ()),
-            asked=plan.asked,
-            request_id=request_id,
-            analyst=analyst,
-            loss=plan.loss,
-            learning=Learning(wanted.words, again=again),
-        )
+        """Charge for a fact and learn it; return also whether that was new. Of two learned at once the first holds."""
+        plan, words = wanted.plan, wanted.words + rows_in_words(self.relation, wanted.plan.unit or "")
+        with self.spend_on_fact(wanted, request_id, analyst, Learning(words, again=again)) as charge:
+            if charge.stored is None:
+                noisy = self.release(plan)
+                charge.keep(fact_text(replace(wanted, words=words), noisy, source_of((self.base or self).source_mark)))
         fact = self.recall_fact(wanted.key, analyst)
         if fact is None:
             raise LedgerError("what was learned is not in the ledger any more\nhint: run tacit ledger verify")
-        return fact, not paid.free
+        return fact, not charge.free
+
+    def spend_on_fact(
+        self, wanted: WantedFact, request_id: str | None, analyst: str | None, learning: Learning
+    ) -> AbstractContextManager[OpenCharge]:
+        """Charge the budget for a fact."""
+        plan = wanted.plan
+        return self.spend(
+            Payment(plan.events, wanted.key, plan.asked, plan.loss, request_id, analyst, learning=learning)
+        )
 
     def recall_fact(self, key: str, analyst: str | None) -> Fact | None:
         """Return a fact that was paid for; what limits it may be known of the table that its rows are made from."""
-        about = self._fact_key(without_limit(key))
+        about = self.fact_key(without_limit(key))
         stored = self.ledger.recall(self.registered, question_key=about, analyst=analyst, is_fact=True)
         if stored is not None:
             return replace(fact_from(stored.answer, stored.receipt), key=key)
@@ -380,99 +232,18 @@ class Session:
             return None
         return self.base.recall_fact(key, analyst)
 
-    def spend(
-        self,
-        events: Sequence[Event],
-        *,
-        key: str,
-        run: Callable[[], Value],
-        encode: Callable[[Value], str],
-        decode: Callable[[str], Value],
-        asked: ApproximateLoss | None = None,
-        request_id: str | None = None,
-        analyst: str | None = None,
-        loss: Loss | None = None,
-        learning: Learning | None = None,
-        said: Said[Value] | None = None,
-    ) -> Paid[Value]:
-        """Return what `run` releases of this table, charged to its budget: the function `spend` says what each is.
+    def spend(self, payment: Payment) -> AbstractContextManager[OpenCharge]:
+        """Charge this table's budget for a release: `spend` has the rules.
 
-        `key` need not name the table, what is declared of it or its source: they are added here.
+        The key need not name the table, what is declared of it or its source: they are added here.
         """
         self.engine.refuse_changes()  # a file that is gone is not charged for
-        return spend(
-            self.ledger,
-            self.registered,
-            events,
-            key=self.key_of(key) if learning is None else self._fact_key(key),
-            run=run,
-            encode=encode,
-            decode=decode,
-            asked=asked,
-            request_id=request_id,
-            analyst=analyst,
-            loss=loss,
-            learning=learning,
-            said=said,
-        )
+        key = self.key_of(payment.key) if payment.learning is None else self.fact_key(payment.key)
+        return spend(self.ledger, self.registered, replace(payment, key=key))
 
-    def plan(
-        self, query: Query, *, spend: Spend, analyst: str | None, learn: LearnChoice = USUAL, rows: int | None = None
-    ) -> Foreseen:
-        """Return the plan of a question: where the noise is left open, that which the budgets have room for.
-
-        It does not tell whether the question was asked before, which may be another's to know. In made-up facts each
-        person has so many `rows`.
-        """
-        recall = partial(self.recall_fact, analyst=analyst)
-        facts, wanted = all_missing(query, self.declaration, spend, learn, recall, rows)
-        known = {key: fact for key, fact in facts.items() if fact.entry}
-        if wanted and not learn.allowed:
-            refuse_where_unknown(query, self.declaration, spend, known)
-            facts, wanted = known, ()
-        left = spend.epsilon - cost_of_wanted(wanted)
-        if left <= 0:
-            raise InvalidParameter(
-                "learning would take all of epsilon and leave nothing for the answer\nhint: give a smaller learn"
-            )
-        plan = plan_with_room(
-            query,
-            self.declaration,
-            replace(spend, epsilon=left),
-            lambda plan: self._has_room(plan, analyst, events_of(wanted)),
-            facts,
-        )
-        return Foreseen(plan, wanted, known)
-
-    def fit(self, foreseen: Foreseen, analyst: str | None) -> Fit:
-        """Return whether the budgets have room for a plan now, and what it would leave."""
-        plan = foreseen.plan
-        return self.ledger.fit(self.registered, plan.events, asked=plan.asked, analyst=analyst, beside=foreseen.beside)
-
-    def _plan_to_answer(self, query: Query, spend: Spend, request_id: str | None, analyst: str | None) -> Plan:
-        """Return the plan to answer by: a question, or a request, that has its answer keeps the noise of that."""
-
-        def admits(plan: Plan) -> bool:
-            return self._has_room(plan, analyst) or self._is_answered(plan, None, analyst)
-
-        plan = plan_with_room(query, self.declaration, spend, admits)
-        if request_id is None or spend.noise is not None:
-            return plan
-        try:
-            self._is_answered(plan, request_id, analyst)
-        except InvalidParameter:  # it was charged for another question: this one with the other noise, or no one's
-            return plan_of_other_noise(query, self.declaration, plan) or plan
-        except DeadRequest:  # refused when it is charged
-            return plan
-        return plan
-
-    def _has_room(self, plan: Plan, analyst: str | None, beside: Sequence[Event] = ()) -> bool:
-        return self.ledger.admits(self.registered, plan.events, asked=plan.asked, analyst=analyst, beside=beside)
-
-    def _is_answered(self, plan: Plan, request_id: str | None, analyst: str | None) -> bool:
-        key = self.key_of(question_key(plan))
-        stored = self.ledger.recall(self.registered, question_key=key, request_id=request_id, analyst=analyst)
-        return stored is not None
+    def asker(self, analyst: str | None) -> Asker:
+        """Read what limits an analyst here."""
+        return self.ledger.asker(self.registered, analyst)
 
     def stamp(self) -> str | None:
         """Return what tells later whether the source's files were written since; nothing can be read off it."""
@@ -480,15 +251,16 @@ class Session:
         return None if stamp is None else source_of(f"{self.ledger.id} {stamp}")
 
     def release(self, plan: Plan) -> NoisyTable:
+        """Read rows, add noise, and return the only thing that leaves."""
         salt = fresh_bytes(SALT_BYTES).hex()
         with self.engine.moment(), closing(self.engine.parts(plan, salt)) as exact:  # bounded, still secret
-            noisy = joined([release(plan, part) for part in exact])  # noise enters here and nowhere else
+            noisy = joined([*map(partial(release, plan), exact)])  # noise enters here and nowhere else
             return noisy.with_texts(self.engine.texts(plan, noisy.keys))
 
     def key_of(self, asked: str) -> str:
         """Return the key of an answer: the question, the whole declaration (types too), and the source."""
         return f"{asked}:{self.registered.declaration_hash}:{self.source_mark}"
 
-    def _fact_key(self, about: str) -> str:
+    def fact_key(self, about: str) -> str:
         """Return the key of a fact: about what, with unit, types and source; what else is declared may change."""
         return f"{about}:{self.source_mark}"

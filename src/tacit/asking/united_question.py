@@ -6,20 +6,19 @@ They are the SELECTs of a UNION ALL, the levels of a ROLLUP, CUBE or GROUPING SE
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
 from itertools import islice
 
-from tacit.answer import Answer, AsideRelease, BranchRelease, kept_text, make_compound_answer
+from tacit.answer import Answer, AsideRelease, BranchRelease, make_compound_answer
 from tacit.asking.foresight import rows_most, rows_of_people
-from tacit.asking.learned import LearnChoice
-from tacit.asking.paying import Judge
 from tacit.asking.plan_report import PlanReport
-from tacit.asking.question import Drafts, Question, answer_info, info_of_record, recorded, refuse_unlearned
+from tacit.asking.question import Question, info_of_record, refuse_unlearned
+from tacit.asking.request import Foreseen, Request
+from tacit.asking.request_parts import Parts
 from tacit.asking.session import Session
-from tacit.asking.together import ForeseenTogether, Together, named_as
 from tacit.errors import QueryRefused, printable
 from tacit.forecast import Solved, learning_in_words, plan_in_words, useless_line
 from tacit.hold import longest
+from tacit.ledger import Asker
 from tacit.plan import Fact, Plan, PlannedTogether, Spend
 from tacit.privacy import Loss, Number, show
 from tacit.query import Branch, Compound, Query, adds_up, aside_queries, level_queries
@@ -32,7 +31,7 @@ _Parts = list[tuple[Session, Query]]
 class CompoundReport(PlanReport):
     """The plans of all parts, which print as text; `plan` is the first of them."""
 
-    foreseen: ForeseenTogether | None = None
+    foreseen: Foreseen | None = None
     labels: tuple[str, ...] = ()
     made_up: tuple[tuple[int, PlannedTogether], ...] = ()  # from made-up facts, by the rows that each person has
 
@@ -91,64 +90,28 @@ class CompoundQuestion(Question):
     aside_sessions: tuple[tuple[Session, ...], ...] = ()  # of each aside of each branch
 
     @property
-    def together(self) -> Together:
+    def parts(self) -> Parts:
         """The parts, to be planned and charged as one."""
-        return Together(tuple(both for levels, asides in self._asked() for each in (levels, *asides) for both in each))
+        return Parts(tuple(both for levels, asides in self._asked() for each in (levels, *asides) for both in each))
 
-    def _report(
-        self, spend: Spend, solved: Solved | None, level: Fraction, analyst: str | None, learn: LearnChoice
-    ) -> CompoundReport:
-        together = self.together
-        foreseen = together.plan(spend=spend, analyst=analyst, learn=learn)
-        first = foreseen.planned.plans[0]
-        labels = tuple(_label(query) for query in together.queries)
-        fit = together.fit(foreseen, analyst)
-        is_known = not foreseen.wanted
-        advice = useless_line(foreseen.planned.plans, rows_most(self.session.declaration), level) if is_known else ""
-        made_up = tuple(
-            (rows, together.plan(spend=spend, analyst=analyst, learn=learn, rows=rows).planned)
-            for rows in ([] if is_known else rows_of_people(self.session.declaration, self.query))
-        )
+    def _asker(self, analyst: str | None) -> Asker:
+        return self.parts.payer.asker(analyst)
+
+    def _report(self, request: Request, solved: Solved | None, level: Fraction) -> CompoundReport:
+        foreseen = request.foresee()
+        planned, declared = foreseen.planned, self.session.declaration
+        advice = "" if foreseen.wanted else useless_line(planned.plans, rows_most(declared), level)
+        guesses = rows_of_people(declared, self.query) if foreseen.wanted else []
         return CompoundReport(
-            first,
+            foreseen.plan,
             level,
             solved,
-            fit=fit,
+            fit=request.fit(foreseen),
             wanted=foreseen.wanted,
             advice=(advice,) if advice else (),
             foreseen=foreseen,
-            labels=labels,
-            made_up=made_up,
-        )
-
-    def _answered(
-        self,
-        spend: Spend,
-        level: Fraction,
-        request_id: str | None,
-        analyst: str | None,
-        learn: LearnChoice,
-        notes: tuple[str, ...],
-        judge: Judge | None,
-        *,
-        consistent: bool,
-    ) -> Answer:
-        drafts = Drafts(partial(self._draft, level, consistent=consistent))
-        answered = self.together.answer(
-            spend=spend,
-            request_id=request_id,
-            analyst=analyst,
-            learn=learn,
-            show=partial(self._kept_of_all, drafts, level, notes),
-            judge=judge,
-        )
-        loss = answered.planned.loss_with(fact.cost for fact in answered.learned)
-        info = answer_info(self.session, answered.plans[0], answered, loss, level, analyst, notes)
-        return recorded(
-            drafts.of(answered.plans, answered.noisy),
-            info,
-            notices=() if answered.free else self.session.notices,
-            certify=partial(self.session.ledger.certificate, answered.receipt.number),
+            labels=tuple(_label(query) for query in request.parts.queries),
+            made_up=tuple((rows, request.foresee(rows).planned) for rows in guesses),
         )
 
     def _draft(
@@ -162,19 +125,6 @@ class CompoundQuestion(Question):
     ) -> Answer:
         info = info_of_record(plans[0], plans[0].loss, level, ())
         return make_compound_answer(self.compound, self._released(plans, noisy), info, consistent=consistent)
-
-    def _kept_of_all(
-        self,
-        drafts: Drafts,
-        level: Fraction,
-        notes: tuple[str, ...],
-        plans: Sequence[Plan],
-        noisy: Sequence[NoisyTable],
-        loss: Loss,
-    ) -> str:
-        """Return the numbers with their intervals, the cost and the notes as the ledger keeps them, for people."""
-        info = info_of_record(plans[0], loss, level, notes)
-        return kept_text(recorded(drafts.of(plans, noisy), info, notices=self.session.notices))
 
     def _released(self, plans: Sequence[Plan], noisy: Sequence[NoisyTable]) -> list[BranchRelease]:
         """Return what was released for each branch, and for what is looked up beside it."""
@@ -225,18 +175,15 @@ class CompoundQuestion(Question):
                 found.setdefault(branch.query.after.shown[at].name, given[name])
         return super()._of_outputs(found)
 
-    def _foreseen_plans(self, spend: Spend, analyst: str | None) -> Sequence[Plan]:
-        foreseen = self.together.plan(spend=spend, analyst=analyst)
+    def _foreseen_plans(self, spend: Spend, asker: Asker) -> Sequence[Plan]:
+        foreseen = Request(self.parts, spend, asker).foresee()
         if foreseen.wanted:
             refuse_unlearned(foreseen.wanted[0])
-        return [
-            named_as(foreseen.planned.plans[place], self.together.queries[place], query)
-            for place, (_, query) in zip(self.together.places, self.together.questions, strict=True)
-        ]
+        return self.parts.plans_in_places(foreseen.planned)
 
     def __repr__(self) -> str:
         return printable(
-            f"<{len(self.together.parts)} questions about '{self.query.table}' in one; .plan(epsilon=1) is free,"
+            f"<{len(self.parts.different)} questions about '{self.query.table}' in one; .plan(epsilon=1) is free,"
             " .answer(epsilon=1) is charged once>"
         )
 
@@ -256,7 +203,7 @@ def compound_question(compound: Compound, session_of: Callable[[Query], tuple[Se
     held = longest(each.hold for each in (*sessions, *(own for asides in of_asides for own in asides)))
     base = replace(sessions[0].base or sessions[0], hold=held)
     question = CompoundQuestion(base, first, whole, tuple(sessions), tuple(of_asides))
-    question.together.queries  # noqa: B018 - refuses here what cannot be charged together
+    question.parts.queries  # noqa: B018 - refuses here what cannot be charged together
     return question
 
 

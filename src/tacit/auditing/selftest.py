@@ -8,7 +8,6 @@ made-up rows and a ledger in memory, and spend nothing.
 [True, True]
 """
 
-import json
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +17,7 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 
-from tacit.asking import spend
+from tacit.asking import Payment, spend
 from tacit.engine import Engine, ExecutionPath, interpreted_kernel, open_engine
 from tacit.errors import BudgetExceeded, InvalidParameter, LedgerError, SelfTestFailed
 from tacit.exact import ExactTable
@@ -251,10 +250,10 @@ def _sums(exact: ExactTable) -> dict[str, list[int]]:
 
 def _is_charged(ledger: Ledger, table: RegisteredTable, epsilon: Fraction) -> bool:
     """Spend an epsilon as every answer does, and return whether the budget had room for it."""
-    events = [PureChoice(epsilon)]
     try:
-        paid = spend(ledger, table, events, key=str(epsilon), run=lambda: 7, encode=json.dumps, decode=json.loads)
+        with spend(ledger, table, Payment([PureChoice(epsilon)], str(epsilon))) as charge:
+            _require(charge.stored is None, "a new question had an answer already")
+            charge.keep("7")
     except BudgetExceeded:
         return False
-    _require(not paid.free and paid.value == 7, "a new question had an answer already")
     return True

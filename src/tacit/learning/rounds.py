@@ -9,17 +9,18 @@ import hashlib
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from tacit.asking import Paid, Said, Table
+from tacit.asking import Payment, Session, Table
 from tacit.errors import InvalidParameter
 from tacit.exact import ExactIntegers
 from tacit.hold import holding
 from tacit.learning.price import replaced
+from tacit.ledger import Receipt
 from tacit.plan import BinMaps, CodedPlan, Judgement, Merit, Moments, Scores, SquaredErrors
 from tacit.privacy import ApproximateLoss, GaussianNoise, Integers
 from tacit.release import release_choice, release_integers
@@ -148,6 +149,15 @@ class Rounds:
         return replace(self._events[self._at], sensitivity_squared=squared)
 
 
+@dataclass(frozen=True)
+class Paid(Generic[Released]):
+    """What was released for a model, the ledger's receipt, and whether it is free: paid for before."""
+
+    value: Released
+    receipt: Receipt
+    free: bool
+
+
 def train(
     table: Table,
     coded: CodedPlan,
@@ -177,19 +187,16 @@ def train(
         with progress(events, shown=session.hold is None) as tick, session.engine.coded(coded) as rows:
             return steps(Rounds(rows, events, moves=replaced(session), tick=tick))
 
-    with holding(session.hold):
-        return session.spend(
-            tuple(events),
-            key=f"model {_digest(key, coded, tuple(events))}",
-            run=run,
-            encode=encode,
-            decode=decode,
-            asked=asked,
-            request_id=request_id,
-            analyst=analyst,
-            loss=asked,
-            said=Said(words),
-        )
+    payment = Payment(
+        tuple(events),
+        f"model {_digest(key, coded, tuple(events))}",
+        asked=asked,
+        loss=asked,
+        request_id=request_id,
+        analyst=analyst,
+        words=words,
+    )
+    return paid_for(session, payment, run, encode, decode)
 
 
 def choose(
@@ -214,18 +221,31 @@ def choose(
         )
         return release_choice(together, mechanism)
 
-    with holding(session.hold):
-        return session.spend(
-            (mechanism.event,),
-            key=f"choice {_digest(key, coded, mechanism.event)}",
-            run=run,
-            encode=str,
-            decode=int,
-            request_id=request_id,
-            analyst=analyst,
-            loss=mechanism.loss,
-            said=Said(words),
-        )
+    payment = Payment(
+        (mechanism.event,),
+        f"choice {_digest(key, coded, mechanism.event)}",
+        loss=mechanism.loss,
+        request_id=request_id,
+        analyst=analyst,
+        words=words,
+    )
+    return paid_for(session, payment, run, str, int)
+
+
+def paid_for(
+    session: Session,
+    payment: Payment,
+    run: Callable[[], Released],
+    encode: Callable[[Released], str],
+    decode: Callable[[str], Released],
+) -> Paid[Released]:
+    """Charge for what `run` releases and keep it, as `encode` writes it; or return what was kept before."""
+    with holding(session.hold), session.spend(payment) as charge:
+        if charge.stored is None:
+            released = run()
+            charge.keep(encode(released))
+            return Paid(released, charge.receipt, free=False)
+    return Paid(decode(charge.stored), charge.receipt, free=True)
 
 
 def _digest(*parts: object) -> str:

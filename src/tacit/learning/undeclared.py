@@ -34,7 +34,6 @@ from tacit.ledger import Learning
 from tacit.plan import Fact, Spend, WantedFact, make_plan, make_spend, unseen_columns
 from tacit.privacy import ApproximateLoss, Event, Number, decimal_meaning
 from tacit.query import Aggregate, Column, Frame, Output, Query, Scalar
-from tacit.release import NoisyTable
 from tacit.tables import ColumnFacts, RowUnit
 
 # Which part of a fit's epsilon ranges have together, and keys: that much less is for the rounds, known or not, so that
@@ -173,7 +172,7 @@ def one_call(planned: Callable[[], Fit], analyst: str | None) -> Iterator[Fit]:
             yield plan
             return
         ask = plan.known.ask
-        session.ledger.require_may_ask(session.registered, analyst)
+        session.ledger.require_may_ask(session.registered, session.asker(analyst))
         call = session.ledger.call(
             session.registered,
             plan.events,
@@ -398,23 +397,11 @@ def _known_keys(session: Session, wanted: WantedFact, analyst: str | None) -> tu
 
 def _find_keys(session: Session, wanted: WantedFact, analyst: str | None) -> list[Fact]:
     """Charge for a column's keys, find them and keep them as a fact; return it if it was charged here."""
-    plan = wanted.plan
-
-    def text(noisy: NoisyTable) -> str:
-        record = json.loads(fact_text(wanted, noisy, source_of((session.base or session).source_mark)))
-        values = [key[0] for key in noisy.keys if key[0] is not None]
-        return json.dumps(record | {"values": tagged(values)}, separators=(",", ":"))
-
-    paid = session.spend(
-        plan.events,
-        key=wanted.key,
-        run=lambda: session.release(plan),
-        encode=text,
-        decode=lambda _: NoisyTable((), ()),
-        asked=plan.asked,
-        analyst=analyst,
-        loss=plan.loss,
-        learning=Learning(wanted.words),
-    )
+    with session.spend_on_fact(wanted, None, analyst, Learning(wanted.words)) as charge:
+        if charge.stored is None:
+            noisy = session.release(wanted.plan)
+            record = json.loads(fact_text(wanted, noisy, source_of((session.base or session).source_mark)))
+            values = [key[0] for key in noisy.keys if key[0] is not None]
+            charge.keep(json.dumps(record | {"values": tagged(values)}, separators=(",", ":")))
     fact = session.recall_fact(wanted.key, analyst)
-    return [] if paid.free or fact is None else [fact]
+    return [] if charge.free or fact is None else [fact]

@@ -18,12 +18,13 @@ from tacit.ledger.registry import RegisteredTable
 from tacit.ledger.roles import Person, Token, until_text
 from tacit.ledger.spelling import name_key
 from tacit.ledger.sqlite import MEMORY
-from tacit.ledger.status import BudgetStatus, Fit, Left, spent_words
+from tacit.ledger.status import Asker, BudgetStatus, Fit, Left, Room, spent_words
 
 __all__ = [
     "BEGINNING",
     "MEMORY",
     "TRYOUT",
+    "Asker",
     "BudgetStatus",
     "Entry",
     "Fit",
@@ -34,6 +35,7 @@ __all__ = [
     "Receipt",
     "RegisteredTable",
     "Reservation",
+    "Room",
     "StoredAnswer",
     "StoredFact",
     "Token",

@@ -13,7 +13,7 @@ depend on who asks: if the asker dies, the next one who needs the fact carries t
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from tacit.accounting import Charge, charge_of
+from tacit.accounting import Charge
 from tacit.errors import NOTHING_CHARGED, BeingAnswered, BudgetExceeded, DeadRequest, InvalidParameter, LedgerError
 from tacit.ledger.budget import EACH
 from tacit.ledger.chain import digest
@@ -25,9 +25,9 @@ from tacit.ledger.keys import Keys, keys_of
 from tacit.ledger.registry import RegisteredTable
 from tacit.ledger.roles import find_person, not_allowed, why_not
 from tacit.ledger.spelling import name_key
-from tacit.ledger.status import first_shortfall
+from tacit.ledger.status import cost_of, first_shortfall
 from tacit.ledger.store import BY_CHARGE, Likely, looks_for
-from tacit.privacy import KINDS, ApproximateLoss, Event, SubsampledGaussian, event_to_dict
+from tacit.privacy import ApproximateLoss, Event, SubsampledGaussian, event_to_dict
 
 WORDS_MAX = 10_000
 SENT_MAX = 20_000
@@ -165,17 +165,6 @@ def new_request(
         **({} if sent is None or request_id is None or len(sent) > SENT_MAX else {"sent": sent}),
     }
     return Request(table, keys.analyst or "", charge, record, keys, tuple(events), learning, call, learns_alone)
-
-
-def cost_of(events: Sequence[Event], asked: ApproximateLoss | None, beside: Sequence[Event] = ()) -> Charge:
-    """Return the charge of a question, and of what is learned `beside` it; anything that is not an event is refused."""
-    for event in (*events, *beside):
-        if KINDS.get(type(event).__name__) is not type(event):
-            raise InvalidParameter(f"events must be privacy events, not {type(event).__name__}")
-    if not events:
-        raise InvalidParameter("a question without events would be answered without a charge\nhint: give its events")
-    charge = charge_of(events, asked=asked)
-    return charge + charge_of(beside) if beside else charge
 
 
 def question_of(view: Draft, keys: Keys, cohort: str, analyst: str) -> str:

@@ -7,14 +7,14 @@ stores the answer before it leaves. Steps are in `charging.py` and `registry.py`
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from itertools import islice
 from typing import Self, TypeVar
 
 from tacit.accounting import Charge
-from tacit.errors import InvalidParameter, LedgerError
+from tacit.errors import InvalidParameter, LedgerError, TacitError
 from tacit.ledger import certificate, charging, registry
 from tacit.ledger.anchor import Anchor, AnchorPosition
-from tacit.ledger.budget import Budget
 from tacit.ledger.chain import SigningKey, digest, verify_signature
 from tacit.ledger.charging import Learning, StoredAnswer, StoredFact
 from tacit.ledger.clock import Clock, correct, refuse_far_ahead, time_text
@@ -25,17 +25,30 @@ from tacit.ledger.hands.carrying import CarriesOut, Reservation
 from tacit.ledger.hands.in_hand import in_hand, is_alone
 from tacit.ledger.keys import keys_of as question_keys
 from tacit.ledger.registry import RegisteredTable
-from tacit.ledger.roles import KnowsPeople, require_allowed, why_not
+from tacit.ledger.roles import KnowsPeople, require_allowed
 from tacit.ledger.rotation import keys_of, require_follows, rotate
 from tacit.ledger.spelling import name_key
 from tacit.ledger.state import Pieces
-from tacit.ledger.status import BudgetStatus, Fit, Left, analysts, budget_status, first_shortfall, smallest
+from tacit.ledger.status import (
+    Asker,
+    BudgetStatus,
+    Fit,
+    Left,
+    analysts,
+    budget_status,
+    cost_of,
+    first_shortfall,
+    smallest,
+)
 from tacit.ledger.store import NotAsSigned, Rows, Store
 from tacit.ledger.verify import Verified, verify
-from tacit.privacy import ApproximateLoss, Event, Loss, event_to_dict
+from tacit.privacy import ApproximateLoss, Event, Loss
 
 KeySource = Callable[[str], SigningKey]  # the key of this home that a public key belongs to
 Outcome = TypeVar("Outcome")
+
+# The ledger that this thread reads as of one moment, and what it is then.
+_MOMENT: ContextVar[tuple["Ledger", Draft] | None] = ContextVar("tacit_moment", default=None)
 
 # Entries are read this many at a time, so that charges go on while they are shown.
 PAGE = 1000
@@ -175,12 +188,11 @@ class Ledger(CarriesOut, KnowsPeople):
                 is_in_hand=in_hand(self.id) is not None,
             )
 
-    def require_may_ask(self, table: RegisteredTable, analyst: str | None) -> None:
+    def require_may_ask(self, table: RegisteredTable, asker: Asker) -> None:
         """Refuse, for the record, someone who may not ask about a table, or about those beside it."""
-        with self._view() as draft:
-            why = why_not(draft, analyst, table)
+        why = asker.why_not
         if why is not None:
-            self._group_commit.submit(lambda draft: charging.deny(draft, table, analyst, why))
+            self._group_commit.submit(lambda draft: charging.deny(draft, table, asker.name, why))
 
     def facts(self, table: RegisteredTable, analyst: str | None = None) -> tuple[StoredFact, ...]:
         """Return what was learned of a table and may be used free, in the order in which it was paid for."""
@@ -239,11 +251,6 @@ class Ledger(CarriesOut, KnowsPeople):
         with self._view() as draft:
             return budget_status(draft, table.cohort, analyst=_key(analyst), call=self._call_id(table, analyst))
 
-    def budgets(self, table: RegisteredTable, analyst: str | None = None) -> tuple[Budget, ...]:
-        """Return each budget that applies to the table, and to an analyst if one is named, without what is spent."""
-        with self._view() as draft:
-            return tuple(draft.book.applying(table.cohort, _key(analyst)))
-
     def left(self, table: RegisteredTable, analyst: str | None = None) -> Left:
         """Return what one more question may cost: the smallest of all budgets that apply wins."""
         return smallest(self.budget_status(table, analyst))
@@ -258,7 +265,7 @@ class Ledger(CarriesOut, KnowsPeople):
         beside: Sequence[Event] = (),
     ) -> Fit:
         """Return whether a question would be admitted now, and what it would leave: the decision `reserve` makes."""
-        charge, who, call = charging.cost_of(events, asked, beside), _key(analyst), self._call_id(table, analyst)
+        charge, who, call = cost_of(events, asked, beside), _key(analyst), self._call_id(table, analyst)
         with self._view() as draft:
             charging.refuse_misuse(draft, table, events)
             require_allowed(draft, analyst, table)
@@ -277,16 +284,7 @@ class Ledger(CarriesOut, KnowsPeople):
         beside: Sequence[Event] = (),
     ) -> bool:
         """Return whether a question would be admitted now: of one that is in hand and charged, what it was charged."""
-        charge, who = charging.cost_of(events, asked, beside), _key(analyst)
-        with self._view() as draft:
-            charging.refuse_misuse(draft, table, events)
-            if why_not(draft, analyst, table) is not None:
-                return False
-            standing = self._standing(draft, table)
-            if standing is not None:
-                return bool(standing.record["events"] == [event_to_dict(event) for event in (*events, *beside)])
-            call = self._call_id(table, analyst)
-            return first_shortfall(draft, table.cohort, analyst=who, charge=charge, call=call) is None
+        return self.room(table, analyst).admits(events, asked, beside)
 
     def spent(self, table: RegisteredTable, analyst: str | None = None) -> Charge:
         """Return all that was ever spent on the people in a table, or by one analyst on them."""
@@ -436,8 +434,27 @@ class Ledger(CarriesOut, KnowsPeople):
         return AnchorPosition(head.number, head.hash, self.public_key, digest(self.place))
 
     @contextmanager
+    def one_moment(self) -> Iterator[None]:
+        """Read everything inside as of one moment, in one transaction of the store; nothing may be written inside."""
+        refused: TacitError | None = None
+        with self._view() as draft:
+            before = _MOMENT.set((self, draft))
+            try:
+                yield
+            except TacitError as problem:  # it says nothing of the store, whose transaction ends as usual
+                refused = problem
+            finally:
+                _MOMENT.reset(before)
+        if refused is not None:
+            raise refused
+
+    @contextmanager
     def _view(self) -> Iterator[Draft]:
         """Yield the ledger as it is, to read."""
+        moment = _MOMENT.get()
+        if moment is not None and moment[0] is self:
+            yield moment[1]
+            return
         with self._store.reading() as rows:
             draft = self._draft(rows)
             self._fold_names(draft)  # in a ledger that was only read since, in this view alone

@@ -5,16 +5,17 @@ delta by addition; where the sum of rho leaves more to Gaussian noise, that amou
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from tacit.accounting import FOR_KEYS, FOR_NOISE, Charge, Remaining, Rule, questions_left, remaining, rule_of
+from tacit.accounting import FOR_KEYS, FOR_NOISE, Charge, Remaining, Rule, charge_of, questions_left, remaining, rule_of
+from tacit.errors import InvalidParameter
 from tacit.ledger.budget import EACH, Budget
 from tacit.ledger.draft import Draft
-from tacit.ledger.entry import ACCOUNT, account_name, charge_from, scope_of
+from tacit.ledger.entry import ACCOUNT, Record, account_name, charge_from, scope_of
 from tacit.ledger.spelling import BUDGETS, name_key
-from tacit.privacy import Loss, show
+from tacit.privacy import KINDS, ApproximateLoss, Event, Loss, event_to_dict, show
 
 
 @dataclass(frozen=True)
@@ -128,6 +129,52 @@ class Fit:
     __repr__ = __str__
 
 
+@dataclass(frozen=True)
+class Room:
+    """The room that an asker's budgets leave, as of one moment: a charge is held against it without reading again.
+
+    A request that is in hand here and was charged before fits as it was charged, whatever else was spent since.
+    """
+
+    limits: tuple[tuple[Rule, Charge], ...]  # each budget's rule, and what is spent or set aside of it
+    is_allowed: bool = True
+    charged: list[Record] | None = None  # the events of a request in hand that was charged before
+
+    def admits(self, events: Sequence[Event], asked: ApproximateLoss | None, beside: Sequence[Event] = ()) -> bool:
+        """Return whether a question would be admitted, with what is learned `beside` it."""
+        charge = cost_of(events, asked, beside)
+        if not self.is_allowed:
+            return False
+        if self.charged is not None:
+            return self.charged == [event_to_dict(event) for event in (*events, *beside)]
+        return all(rule.admits(taken + charge) for rule, taken in self.limits)
+
+
+@dataclass(frozen=True)
+class Asker:
+    """Someone who asks about a table: their name, the budgets that limit them, and why they may not ask, if so."""
+
+    name: str | None
+    budgets: tuple[Budget, ...]
+    why_not: str | None = None
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether they have a budget of their own: then their questions and facts are theirs only."""
+        return any(budget.analyst is not None for budget in self.budgets)
+
+
+def cost_of(events: Sequence[Event], asked: ApproximateLoss | None, beside: Sequence[Event] = ()) -> Charge:
+    """Return the charge of a question, and of what is learned `beside` it; anything that is not an event is refused."""
+    for event in (*events, *beside):
+        if KINDS.get(type(event).__name__) is not type(event):
+            raise InvalidParameter(f"events must be privacy events, not {type(event).__name__}")
+    if not events:
+        raise InvalidParameter("a question without events would be answered without a charge\nhint: give its events")
+    charge = charge_of(events, asked=asked)
+    return charge + charge_of(beside) if beside else charge
+
+
 def first_shortfall(
     draft: Draft, cohort: str, *, analyst: str, charge: Charge, call: str | None = None
 ) -> Shortfall | None:
@@ -137,9 +184,23 @@ def first_shortfall(
     """
     for budget in draft.book.applying(cohort, analyst):
         scope = budget.scope(analyst=analyst, time=draft.time)
-        if not budget.rule.admits(draft.account(scope).spent + _aside(draft, budget, analyst, call) + charge):
+        if not budget.rule.admits(_taken(draft, budget, scope, analyst, call) + charge):
             return Shortfall(budget, scope, analyst, charge, call)
     return None
+
+
+def limits_of(draft: Draft, cohort: str, *, analyst: str, call: str | None = None) -> tuple[tuple[Rule, Charge], ...]:
+    """Return the rule of each budget that applies, with what is spent or set aside of it."""
+    budgets = draft.book.applying(cohort, analyst)
+    scopes = [budget.scope(analyst=analyst, time=draft.time) for budget in budgets]
+    return tuple(
+        (budget.rule, _taken(draft, budget, scope, analyst, call))
+        for budget, scope in zip(budgets, scopes, strict=True)
+    )
+
+
+def _taken(draft: Draft, budget: Budget, scope: str, analyst: str, call: str | None) -> Charge:
+    return draft.account(scope).spent + _aside(draft, budget, analyst, call)
 
 
 def _aside(draft: Draft, budget: Budget, analyst: str, call: str | None) -> Charge:

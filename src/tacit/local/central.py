@@ -91,23 +91,23 @@ def release_estimate(
     Privacy: charged the local epsilon of one person's reports, times their cap; with `delta` and `unlinkable` reports,
     the smaller loss that shuffling gives. It adds to whatever else the ledger holds about the same people.
     """
-    from tacit.asking import Paid, Said, spend  # only here: what runs on a person's device has no such room
+    from tacit.asking import Payment, spend  # only here: what runs on a person's device has no such room
 
     guarantee = _guarantee_of(collector, delta=delta, unlinkable=unlinkable)
-    paid: Paid[dict[str, Any]] = spend(
-        ledger,
-        table,
+    payment = Payment(
         guarantee.events,
-        key=_estimate_key(collector, guarantee),
-        run=lambda: collector.estimate().to_dict(),
-        encode=json.dumps,
-        decode=json.loads,
+        _estimate_key(collector, guarantee),
+        loss=guarantee.loss,
         request_id=request_id,
         analyst=analyst,
-        loss=guarantee.loss,
-        said=Said("an estimate from reports that people perturbed themselves"),
+        words="an estimate from reports that people perturbed themselves",
     )
-    return paid.value
+    with spend(ledger, table, payment) as charge:
+        if charge.stored is None:
+            estimate = collector.estimate().to_dict()
+            charge.keep(json.dumps(estimate))
+            return estimate
+    return dict(json.loads(charge.stored))
 
 
 def _estimate_key(collector: Collector, guarantee: CentralGuarantee) -> str:

@@ -89,7 +89,7 @@ from tacit.plan.plan import (
     Spend,
     question_key,
 )
-from tacit.plan.planner import each_plan_once, make_plan, make_spend, plan_of_other_noise, plan_with_room
+from tacit.plan.planner import make_plan, make_spend, plan_of_other_noise, plan_with_room
 from tacit.plan.row_products import NUMBER_ONE, MomentBlock, Moments, SquaredErrors
 from tacit.plan.sensitivity import whole_of
 from tacit.plan.shared_epsilon import PlannedTogether, plans_of_noise, plans_together, spends_of
@@ -177,7 +177,6 @@ __all__ = [
     "WantedFact",
     "ceiling_keys",
     "count_moves_squared",
-    "each_plan_once",
     "indices",
     "link_table",
     "make_plan",

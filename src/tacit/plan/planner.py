@@ -6,8 +6,6 @@ by default its share of the budget's delta.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from functools import reduce
@@ -150,35 +148,11 @@ PASSES: tuple[Pass, ...] = (
 )
 
 
-_MADE: ContextVar[list[tuple[Query, Declaration, Spend, Facts, Plan]] | None] = ContextVar("tacit_made", default=None)
-
-
-@contextmanager
-def each_plan_once() -> Iterator[None]:
-    """Make each plan once inside: one call needs the same plan for its key, for its forecast and for its charge."""
-    before = _MADE.set([])
-    try:
-        yield
-    finally:
-        _MADE.reset(before)
-
-
 def make_plan(query: Query, declaration: Declaration, spend: Spend, facts: Facts = NO_FACTS) -> Plan:
     """Return the plan of a checked question: from public facts only, so it costs nothing.
 
     `facts` are what was learned. A bound that is neither given by hand nor learned yet is refused.
     """
-    made = _MADE.get()
-    for other, declared, spent, known, plan in made or ():
-        if other is query and declared is declaration and spent == spend and known == facts:
-            return plan
-    plan = _made_plan(query, declaration, spend, facts)
-    if made is not None:
-        made.append((query, declaration, spend, dict(facts), plan))
-    return plan
-
-
-def _made_plan(query: Query, declaration: Declaration, spend: Spend, facts: Facts) -> Plan:
     query = with_quantiles_of(query, declaration)
     if (halves := halves_of(query, declaration, spend)) is not None:
         plan = _mixed_plan(query, halves, declaration, spend, facts)

@@ -179,16 +179,17 @@ def learns_anyway() -> Iterator[None]:
 
 
 def _saying(what: Any) -> Any:
-    """Return an answering session that changes its plan by how many rows there are, as its answer is written."""
+    """Return an answering request that changes its plans by how many rows there are, as its answer is written."""
 
-    def answered(self: Any, *args: Any, **words: Any) -> Any:
-        rows = self.engine._source.fetch(self.engine._source.table).num_rows
+    def answered(self: Any, **words: Any) -> Any:
+        source = self.payer.engine._source
+        rows = source.fetch(source.table).num_rows
         show = words.pop("show")
 
-        def shown(plan: Any, *more: Any) -> Any:
-            return show(what(plan, rows), *more)
+        def shown(planned: Any, plans: Any, *more: Any) -> Any:
+            return show(planned, tuple(what(plan, rows) for plan in plans), *more)
 
-        return original("Session.answer")(self, *args, **words, show=shown)
+        return original("Request.answer")(self, **words, show=shown)
 
     return answered
 
@@ -205,7 +206,7 @@ def told_in_a_note() -> Iterator[None]:
             plan, learned=tuple(replace(fact, words=f"{fact.words}, {rows} in all") for fact in plan.learned)
         )
 
-    with planted("Session.answer", _saying(with_rows)):
+    with planted("Request.answer", _saying(with_rows)):
         yield
 
 
@@ -223,5 +224,5 @@ def exact_outlook() -> Iterator[None]:
         )
         return replace(plan, scaling=replace(plan.scaling, vectors=vectors))
 
-    with planted("Session.answer", _saying(with_outlook)):
+    with planted("Request.answer", _saying(with_outlook)):
         yield

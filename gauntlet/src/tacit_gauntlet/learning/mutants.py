@@ -188,11 +188,11 @@ def search_unnoticed() -> Iterator[None]:
 )
 @contextmanager
 def run_first() -> Iterator[None]:
-    def eager(self: Any, events: Any, *, run: Any, **words: Any) -> Any:
+    def eager(session: Any, payment: Any, run: Any, *forms: Any) -> Any:
         run()
-        return original("Session.spend")(self, events, run=run, **words)
+        return original("paid_for")(session, payment, run, *forms)
 
-    with planted("Session.spend", eager):
+    with planted("paid_for", eager):
         yield
 
 

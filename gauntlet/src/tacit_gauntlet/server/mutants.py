@@ -195,12 +195,12 @@ def hits_answer_early() -> Iterator[None]:
     """Hold back only what was charged now."""
     spend, noting, clock_of = original("spend"), original("noting"), original("PublicClock")
 
+    @contextmanager
     def early(*given: Any, **words: Any) -> Any:
-        with noting(clock_of(1)):
-            paid = spend(*given, **words)
-        if not paid.free:
+        with noting(clock_of(1)), spend(*given, **words) as charge:
+            yield charge
+        if not charge.free:
             original("past_the_charge")()
-        return paid
 
     with planted("spend", early):
         yield

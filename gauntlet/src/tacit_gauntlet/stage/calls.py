@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tacit.asking.paying import spend
+from tacit.asking.paying import Payment, spend
 from tacit.ledger import Learning
 from tacit.privacy import PureChoice
 from tacit_gauntlet.stage.ledger import TENTH, Ledger, again, ask, open_at
@@ -21,21 +21,11 @@ Stop = Callable[[], None]
 def learn(ledger: Ledger, analyst: str | None, stop: Stop = lambda: None) -> None:
     """Learn a fact that costs a tenth; stop between its charge and its answer."""
 
-    def run() -> str:
-        stop()
-        return "learned"
-
-    spend(
-        ledger,
-        again(ledger),
-        [PureChoice(FACT)],
-        key=KEY,
-        run=run,
-        encode=str,
-        decode=str,
-        analyst=analyst,
-        learning=Learning("how many rows a unit has"),
-    )
+    learning = Learning("how many rows a unit has")
+    with spend(ledger, again(ledger), Payment([PureChoice(FACT)], KEY, analyst=analyst, learning=learning)) as charge:
+        if charge.stored is None:
+            stop()
+            charge.keep("learned")
 
 
 def knows_fact(ledger: Ledger) -> bool:

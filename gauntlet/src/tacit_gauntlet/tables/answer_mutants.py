@@ -13,14 +13,15 @@ from tacit_gauntlet.targets import original, planted
 @contextmanager
 def charged_by_result() -> Iterator[None]:
     """A table with rows costs twice as much."""
-    answer = original("Session.answer")
+    answer = original("Request.answer")
 
-    def by_result(self: Any, query: Any, *, spend: Any, **words: Any) -> Any:
-        rows = self.engine._source.fetch(self.engine._source.table).num_rows
-        more = replace(spend, epsilon=spend.epsilon * 2) if rows else spend
-        return answer(self, query, spend=more, **words)
+    def by_result(self: Any, **words: Any) -> Any:
+        source = self.payer.engine._source
+        rows = source.fetch(source.table).num_rows
+        more = replace(self.spend, epsilon=self.spend.epsilon * 2) if rows else self.spend
+        return answer(replace(self, spend=more), **words)
 
-    with planted("Session.answer", by_result):
+    with planted("Request.answer", by_result):
         yield
 
 

@@ -125,16 +125,13 @@ def empty_warning() -> Iterator[None]:
 @contextmanager
 def arithmetic_of_the_process() -> Iterator[None]:
     """What runs after the charge raises on what the user's process raises on."""
-    run_after_charge = original("run after the charge")
+    failing_alike = original("failures after a charge")
 
-    def as_it_is(run: Any) -> Any:
+    @contextmanager
+    def as_it_is(charge: Any) -> Iterator[None]:
         settings = np.geterr()
+        with failing_alike(charge), np.errstate(**settings):
+            yield
 
-        def raising() -> Any:
-            with np.errstate(**settings):
-                return run()
-
-        return run_after_charge(raising)
-
-    with planted("run after the charge", as_it_is):
+    with planted("failures after a charge", as_it_is):
         yield

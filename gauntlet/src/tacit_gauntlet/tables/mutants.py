@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -64,26 +64,30 @@ def _one_lower(threshold_for: Callable[..., Any]) -> Callable[..., Any]:
     return lower
 
 
-def _reads_before_charging(self: Any, query: Any, *, spend: Any, request_id: Any, analyst: Any, **_: Any) -> Any:
-    plan = original("make_plan")(query, self.declaration, spend)
-    exact = self.engine.aggregate(plan, original("fresh_bytes")(original("SALT_BYTES")).hex())
+def _reads_before_charging(self: Any, **_: Any) -> Any:
+    ((session, query),) = self.parts.questions
+    plan = original("make_plan")(query, session.declaration, self.spend)
+    exact = session.engine.aggregate(plan, original("fresh_bytes")(original("SALT_BYTES")).hex())
     released = original("release")(plan, exact)
-    charged: Any = self.ledger.reserve(
-        self.registered,
+    charged: Any = session.ledger.reserve(
+        session.registered,
         plan.events,
         question_key=original("question_key")(plan),
-        request_id=request_id,
-        analyst=analyst,
+        request_id=self.request_id,
+        analyst=self.asker.name,
     )
-    return original("Answered")(plan, released, charged.commit(released.to_json()), free=False)
+    planned = original("PlannedTogether")((plan,), self.spend, plan.noise)
+    receipt = charged.commit(released.to_json())
+    return original("Answered")(planned, (plan,), (released,), receipt, free=False)
 
 
 def _gives_back(answer: Callable[..., Any]) -> Callable[..., Any]:
     """Answer on a spare table first, and charge only where that went well."""
 
-    def answered(self: Any, query: Any, *, spend: Any, **words: Any) -> Any:
-        self.engine.aggregate(original("make_plan")(query, self.declaration, spend), "00")
-        return answer(self, query, spend=spend, **words)
+    def answered(self: Any, **words: Any) -> Any:
+        ((session, query),) = self.parts.questions
+        session.engine.aggregate(original("make_plan")(query, session.declaration, self.spend), "00")
+        return answer(self, **words)
 
     return answered
 
@@ -95,9 +99,10 @@ def _speaks(self: Any, plan: Any, salt: str) -> Any:
         raise EngineError(f"the engine failed: {problem}") from None
 
 
-def _believes(run: Callable[[], Any]) -> Any:
+@contextmanager
+def _believes(_charge: Any) -> Any:
     try:
-        return run()
+        yield
     except EngineError:
         raise
     except Exception:
@@ -386,25 +391,25 @@ bug(
     "charge after release",
     killed_by="S13",
     published="a crash or a kill between the two gives an answer for free",
-    swap=lambda: [("Session.answer", _reads_before_charging)],
+    swap=lambda: [("Request.answer", _reads_before_charging)],
 )
 bug(
     "charged only where the engine succeeds",
     killed_by="S13",
     published="errors that depend on rows become a free oracle",
-    swap=lambda: [("Session.answer", _gives_back(original("Session.answer")))],
+    swap=lambda: [("Request.answer", _gives_back(original("Request.answer")))],
 )
 bug(
     "a failed release says why",
     killed_by="S13",
     published="str(error): a failure on exact sums, after the engine, quotes them",
-    swap=lambda: [("run after the charge", lambda run: run())],
+    swap=lambda: [("failures after a charge", lambda _charge: nullcontext())],
 )
 bug(
     "the engine's error in the response",
     killed_by="Q02",
     published="str(error): DuckDB quotes the cell it could not convert",
-    swap=lambda: [("Engine.parts", _speaks), ("run after the charge", _believes)],
+    swap=lambda: [("Engine.parts", _speaks), ("failures after a charge", _believes)],
 )
 bug(
     "rows counted in the log",

@@ -144,7 +144,7 @@ def _one_call(
 ) -> AbstractContextManager[None]:
     """Return the call that fits models, learns what they lack, and chooses: refused as a whole, or not at all."""
     session = holdout.training.session
-    session.ledger.require_may_ask(session.registered, analyst)
+    session.ledger.require_may_ask(session.registered, session.asker(analyst))
     unfitted = [each for each in models if _is_unfitted(each)]
     if unfitted and target is None:
         raise InvalidParameter("models that are not fitted yet need a target\nhint: tune(models, ..., target='income')")

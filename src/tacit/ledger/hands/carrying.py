@@ -16,8 +16,9 @@ from tacit.ledger.hands.in_hand import InHand, in_hand, taken, waited_for
 from tacit.ledger.hands.set_aside import Call, call_in_progress, less, within
 from tacit.ledger.keys import keys_of, request_name
 from tacit.ledger.registry import RegisteredTable
+from tacit.ledger.roles import why_not
 from tacit.ledger.spelling import name_key
-from tacit.ledger.status import first_shortfall
+from tacit.ledger.status import Asker, Room, first_shortfall, limits_of
 from tacit.ledger.store import Store
 from tacit.privacy import ApproximateLoss, Event
 
@@ -86,17 +87,27 @@ class CarriesOut:
 
     @contextmanager
     def alone(
-        self, table: RegisteredTable, *, question_key: str, analyst: str | None = None, is_fact: bool = False
+        self,
+        table: RegisteredTable,
+        *,
+        question_key: str,
+        analyst: str | None = None,
+        is_fact: bool = False,
+        asker: Asker | None = None,
     ) -> Iterator[None]:
         """Wait for whoever pays for the same question or fact, on any thread, process or replica; then go on alone.
 
-        The key is that of the stored answer. It is the same for all analysts, except those with a budget of their own.
+        The key is that of the stored answer. It is the same for all analysts, except those with a budget of their own:
+        `asker` has that, if it was read already.
         """
         keys = keys_of(
             table, question_key=question_key, request_id=None, analyst=analyst, ledger=self.id, is_fact=is_fact
         )
-        with self._view() as draft:
-            question = charging.question_of(draft, keys, table.cohort, keys.analyst or "")
+        if asker is None:
+            with self._view() as draft:
+                question = charging.question_of(draft, keys, table.cohort, keys.analyst or "")
+        else:
+            question = keys.own if asker.is_limited else keys.question
         with waited_for(digest("paid for alone", question), self._store.locks):
             yield
 
@@ -164,9 +175,26 @@ class CarriesOut:
         is_own = paid.record.get("for") == request_name(self.id, request_id=request_id, analyst=analyst)
         return charge_from(paid.record) if is_own else Charge()
 
+    def room(self, table: RegisteredTable, analyst: str | None = None) -> Room:
+        """Return the room that is left for questions about a table, as of now."""
+        with self._view() as draft:
+            charging.refuse_misuse(draft, table, ())
+            standing, call = self._standing(draft, table), self._call_id(table, analyst)
+            return Room(
+                limits_of(draft, table.cohort, analyst=_who(analyst), call=call),
+                why_not(draft, analyst, table) is None,
+                None if standing is None else standing.record["events"],
+            )
+
+    def asker(self, table: RegisteredTable, analyst: str | None = None) -> Asker:
+        """Return what limits an analyst, or whoever gives no name, in asking about a table and those beside it."""
+        with self._view() as draft:
+            return Asker(
+                analyst, tuple(draft.book.applying(table.cohort, _who(analyst))), why_not(draft, analyst, table)
+            )
+
     def _call(self, table: RegisteredTable, analyst: str | None) -> Call | None:
-        who = name_key(analyst) if isinstance(analyst, str) else ""  # anything else is refused with the request
-        return call_in_progress(self.id, table.cohort, who)
+        return call_in_progress(self.id, table.cohort, _who(analyst))
 
     def _call_id(self, table: RegisteredTable, analyst: str | None) -> str | None:
         call = self._call(table, analyst)
@@ -193,3 +221,7 @@ class CarriesOut:
             return None
         keys = keys_of(table, question_key="-", request_id=now.request_id, analyst=now.analyst, ledger=self.id)
         return charging.standing_for(draft, keys)
+
+
+def _who(analyst: str | None) -> str:
+    return name_key(analyst) if isinstance(analyst, str) else ""  # anything else is refused with the request
