@@ -1,8 +1,10 @@
-"""The house in figures, printed by `make check`, and three rules about its files: none too small, none named twice,
-no folder for a few. test_house.py runs the rules on the real tree, and on planted ones to show that each can fail.
+"""The house in figures, printed by `make check`, and rules about its files and names: no file too small, none named
+twice, no folder for a few, few names repeated. test_house.py runs the rules on the real tree, and on planted ones to
+show that each can fail.
 """
 
 import ast
+import re
 import subprocess
 import sys
 import time
@@ -29,6 +31,9 @@ SMALL_ALLOWED: dict[str, str] = {
 # One name in two rooms, on purpose.
 TWICE_ALLOWED: dict[str, str] = {}
 RUNS = 5
+# How many names may be repeated. A limit only falls: lower it whenever the figure is below it.
+CLASSES_TWICE_MAX = 32  # class names in two modules
+HELPERS_THRICE_MAX = 130  # names of private functions in three modules
 
 
 def small_files(tree: Tree) -> list[str]:
@@ -68,6 +73,34 @@ def folder_sizes(tree: Tree) -> list[str]:
         for folder, count in sorted(counts.items())
         if count < FOLDER_FILES_MIN and folder not in FEW_ALLOWED
     ]
+
+
+def repeated_names(
+    tree: Tree, classes_max: int = CLASSES_TWICE_MAX, helpers_max: int = HELPERS_THRICE_MAX
+) -> list[str]:
+    """A class has a name of its own, and a private helper is named by its object or shared."""
+    classes, helpers = repeated(tree)
+    broken = []
+    if len(classes) > classes_max:
+        broken.append(f"{len(classes)} class names are in two modules, {classes_max} at most: {', '.join(classes)}")
+    if len(helpers) > helpers_max:
+        broken.append(f"{len(helpers)} helpers are in three modules, {helpers_max} at most: {', '.join(helpers)}")
+    return broken
+
+
+def repeated(tree: Tree) -> tuple[list[str], list[str]]:
+    """Return the class names of two modules or more, and the names of private functions of three or more."""
+    classes, helpers = defaultdict(set), defaultdict(set)
+    for path, source in tree.items():
+        for node in ast.parse(source).body:
+            if isinstance(node, ast.ClassDef):
+                classes[node.name].add(path)
+            elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and re.match("_(?!_)", node.name):
+                helpers[node.name].add(path)
+    return (
+        sorted(name for name, found in classes.items() if len(found) > 1),
+        sorted(name for name, found in helpers.items() if len(found) > 2),
+    )
 
 
 def is_aside(path: str) -> bool:
@@ -113,6 +146,8 @@ def figures(tree: Tree) -> list[str]:
         f"files under {SMALL_LINES} lines with a single importer: {len(tiny)} ({', '.join(sorted(tiny)) or 'none'})",
         f"module names in two rooms: {len(names_once(tree))}",
         f"rooms with a stated face: {sum(stated.values())} of {len(stated)}; imports past a face: {len(faces(tree))}",
+        f"class names in two modules: {len(repeated(tree)[0])} ({CLASSES_TWICE_MAX} at most)",
+        f"private helpers in three modules: {len(repeated(tree)[1])} ({HELPERS_THRICE_MAX} at most)",
         f"longest function: {max(functions)[0]} lines ({max(functions)[1]})",
         f"import cycles: {len(cycles(tree))}",
     ]

@@ -14,7 +14,7 @@ LONG = SHORT * 80
 
 def test_the_package_keeps_its_files_whole():
     tree = house.read_package()
-    broken = house.small_files(tree) + house.names_once(tree) + house.folder_sizes(tree)
+    broken = house.small_files(tree) + house.names_once(tree) + house.folder_sizes(tree) + house.repeated_names(tree)
     assert not broken, "\n".join(broken)
 
 
@@ -47,6 +47,15 @@ def test_a_planted_breach_is_found(rule, tree):
 @pytest.mark.parametrize(("rule", "tree"), ALLOWED)
 def test_what_is_allowed_passes(rule, tree):
     assert rule(tree) == []
+
+
+def test_names_that_are_repeated_are_counted_and_limited():
+    tree = {f"noise/{name}.py": "class Rows: ...\ndef _read(): ...\ndef shown(): ...\n" for name in "abc"}
+    assert house.repeated(tree) == (["Rows"], ["_read"])
+    assert house.repeated_names(tree, 1, 1) == []
+    assert len(house.repeated_names(tree, 0, 0)) == 2
+    two = {path: source for path, source in tree.items() if path != "noise/c.py"} | {"noise/c.py": "class _Rows: ..."}
+    assert house.repeated(two) == (["Rows"], [])
 
 
 def test_what_is_small_on_purpose_is_there_and_small():

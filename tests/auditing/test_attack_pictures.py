@@ -5,18 +5,26 @@ from importlib import import_module
 import pytest
 
 from tacit.auditing.attacks import average, difference, membership, name_and_shame
-from tacit.auditing.attacks.reconstruction import BUDGET, DIRECT, EXACT, K_ANONYMOUS, SMALL_NOISE, Point, Reconstruction
+from tacit.auditing.attacks.reconstruction import (
+    BUDGET,
+    DIRECT,
+    EXACT,
+    K_ANONYMOUS,
+    SMALL_NOISE,
+    Reconstruction,
+    ReconstructionPoint,
+)
 from tacit.errors import InvalidParameter
 
 
 def rebuilt() -> Reconstruction:
     """A result with a line for everyone who answers."""
     by_questions = tuple(
-        Point(answers, at, share)
+        ReconstructionPoint(answers, at, share)
         for answers in (EXACT, K_ANONYMOUS, SMALL_NOISE, BUDGET)
         for at, share in ((2.0, 0.5), (20.0, 0.9))
     )
-    by_epsilon = tuple(Point(answers, at, 0.6) for answers in (BUDGET, DIRECT) for at in (0.1, 1.0, 10.0))
+    by_epsilon = tuple(ReconstructionPoint(answers, at, 0.6) for answers in (BUDGET, DIRECT) for at in (0.1, 1.0, 10.0))
     return Reconstruction(
         people="made-up streets",
         rows=200,

@@ -99,7 +99,9 @@ def test_the_attacker_who_knows_everyone_else_reaches_the_bound_and_does_not_pas
 
 
 def test_a_bound_is_printed_rounded_up_beside_measured_shares():
-    points = tuple(members.Point(who, 10.0, 1.0, float(explain(10).one.advantage)) for who in (MANY_FACTS, ONE_MEAN))
+    points = tuple(
+        members.MembershipPoint(who, 10.0, 1.0, float(explain(10).one.advantage)) for who in (MANY_FACTS, ONE_MEAN)
+    )
     found = members.Membership(10, 10, 10, 1, 1.0, 1.0, points, 10.0)
     assert "99.9 %" not in str(found)  # all guesses were right, and the bound is 99.991 %
     assert "nobody can expect more than 100 %" in found.sentence

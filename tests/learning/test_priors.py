@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tacit.learning.priors import FALSE_ALARM, Seen, Solved, Term, Terms, signals
+from tacit.learning.priors import FALSE_ALARM, BandSolver, Seen, Term, TermBins, signals
 
 
 @pytest.mark.parametrize(("links", "rows"), [(0, 1), (0, 3), (1, 2), (1, 4), (2, 3), (3, 5), (6, 7), (7, 9)])
@@ -11,7 +11,7 @@ def test_equations_of_three_diagonals_are_solved(links, rows):
     rng = np.random.default_rng(rows)
     diagonal, beside = 3 + rng.random((rows, 2, 4)), -rng.random((links, 2, 4))
     right = rng.random((rows, 1, 4))
-    found = Solved(diagonal, beside, right)
+    found = BandSolver(diagonal, beside, right)
     for place in np.ndindex(2, 4):
         matrix = np.diag(diagonal[:, *place])
         matrix[np.arange(links), np.arange(links) + 1] = matrix[np.arange(links) + 1, np.arange(links)] = beside[
@@ -29,7 +29,7 @@ def signal_of(rng, counts, effects, *, noise=0.0, learned=None):
     variance = noise**2 + 0.25 * counts
     sums = counts * 0.25 * np.array(effects) + rng.normal(0, np.sqrt(variance))
     centred = sums - counts * sums.sum() / counts.sum()
-    term = Terms([Term(counts, np.ones(len(counts), dtype=bool) if learned is None else np.array(learned), 0)])
+    term = TermBins([Term(counts, np.ones(len(counts), dtype=bool) if learned is None else np.array(learned), 0)])
     told, info, spread = (each[:, None, None] for each in (centred, 0.25 * counts, variance))
     return float(signals(term, Seen(told, info, spread), counts.sum(), np.zeros((1, 1)))[0, 0])
 

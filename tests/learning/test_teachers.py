@@ -13,7 +13,7 @@ import pytest
 import tacit
 from tacit.asking import Table
 from tacit.learning import Teachers
-from tacit.learning.teachers import Lesson
+from tacit.learning.teachers import TeachingTask
 from tests.learning.sided_people import people_table, rows_of, units_in
 
 PUBLIC = {"age": [5, 25, 45, 65, 95], "sex": ["f", "m", "f", "m", "f"]}
@@ -47,7 +47,7 @@ class Spots:
         return np.full(len(rows), self.seen)
 
 
-def lesson_of(table: Table, estimator: Any = None) -> tuple[Lesson, Teachers]:
+def lesson_of(table: Table, estimator: Any = None) -> tuple[TeachingTask, Teachers]:
     """Return what twelve teachers of a table are asked."""
     teachers = Teachers(estimator or Nearest(), count=12).fit(table, target="buys", features=["age", "sex"])
     return teachers._lesson(PUBLIC), teachers
@@ -56,9 +56,9 @@ def lesson_of(table: Table, estimator: Any = None) -> tuple[Lesson, Teachers]:
 def votes_of(table: Table, monkeypatch: pytest.MonkeyPatch, estimator: Any = None) -> np.ndarray[Any, Any]:
     """Return the votes without noise: what only a test may read."""
     found: list[Any] = []
-    counted = Lesson.counted
+    counted = TeachingTask.counted
     with monkeypatch.context() as patch:
-        patch.setattr(Lesson, "counted", lambda self, cells: found.append(counted(self, cells)) or found[-1])
+        patch.setattr(TeachingTask, "counted", lambda self, cells: found.append(counted(self, cells)) or found[-1])
         lesson_of(table, estimator)[1].vote(PUBLIC, epsilon=1)
     return np.array(found[0])
 
@@ -80,14 +80,14 @@ def test_one_person_changes_one_teacher_and_so_one_vote_on_each_row(monkeypatch:
 
 
 def test_teachers_that_share_people_are_found(monkeypatch: pytest.MonkeyPatch):
-    counted = Lesson.counted
+    counted = TeachingTask.counted
 
-    def overlapping(self: Lesson, cells: Any) -> Any:
+    def overlapping(self: TeachingTask, cells: Any) -> Any:
         several = [np.concatenate([each] * 3) for each in cells[:-1]]
         hands = np.concatenate([(cells[-1].astype(int) + step) % self.count for step in range(3)])
         return counted(self, [*several, hands])
 
-    monkeypatch.setattr(Lesson, "counted", overlapping)
+    monkeypatch.setattr(TeachingTask, "counted", overlapping)
     assert farthest(monkeypatch) == 9
 
 

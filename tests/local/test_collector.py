@@ -8,7 +8,7 @@ import pytest
 from tacit import local
 from tacit.errors import InvalidParameter
 from tacit.local.client import Report, Reports
-from tacit.local.tally_file import Store
+from tacit.local.tally_file import TallyFile
 from tacit.local.wire import (
     DUPLICATE,
     MALFORMED,
@@ -96,7 +96,7 @@ def test_a_batch_whose_ids_cannot_be_kept_is_not_counted(tmp_path, monkeypatch):
     collector.add_all(CLIENT.reports(["a"]))
     reports = CLIENT.reports(["a"] * 5)
     with monkeypatch.context() as broken:
-        broken.setattr(Store, "commit", lambda self: (_ for _ in ()).throw(OSError("disk full")))
+        broken.setattr(TallyFile, "commit", lambda self: (_ for _ in ()).throw(OSError("disk full")))
         with pytest.raises(OSError, match="disk full"):
             collector.add_all(reports)
     assert (collector.used, sum(counts(collector))) == (1, 1)

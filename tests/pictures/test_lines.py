@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tacit.pictures.lines import Axis, Level, Look, decades, line_panel, mark_at, side_by_side
+from tacit.pictures.lines import Axis, LevelLine, Look, decades, line_panel, mark_at, side_by_side
 from tacit.pictures.look import BLUE, RED
 
 LOOKS = {"a": Look("the first", BLUE), "b": Look("the second", RED, "square", (6, 3), joined=False)}
@@ -26,7 +26,7 @@ def test_a_line_goes_through_the_joined_marks_alone() -> None:
 
 
 def test_a_level_has_its_words_at_the_end_of_the_panel() -> None:
-    rule, words, *_ = panel(levels=[Level(0.5, "a coin")], width=560)["layer"]
+    rule, words, *_ = panel(levels=[LevelLine(0.5, "a coin")], width=560)["layer"]
     assert rule["data"]["values"] == [{"y": 0.5, "words": "a coin"}]
     assert words["encoding"]["x"] == {"value": 558}
 

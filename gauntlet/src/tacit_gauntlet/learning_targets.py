@@ -15,7 +15,7 @@ LEARNING_TARGETS: dict[str, str | tuple[str, ...]] = {
     "noise for an additive model": "tacit.learning.additive_asked:noise_for",
     "what scikit-learn asks of a fit": "tacit.learning.additive:know_features",
     "SQL of a database": ("tacit.learning.score_sql:in_dialect", "tacit.learning.linear_words:in_dialect"),
-    "Lesson.counted": "tacit.learning.teachers:Lesson.counted",
+    "Lesson.counted": "tacit.learning.teachers:TeachingTask.counted",
     "units of a side": "tacit.engine.derived:some_units",
     "units apart": "tacit.learning.scoring.sides:UnitRange.is_apart_from",
     "step of a unit": "tacit.plan.coded:UNIT",

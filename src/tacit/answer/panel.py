@@ -19,10 +19,10 @@ from tacit.answer.text import cell_text, key_text
 from tacit.answer.words.below_answer import amounts
 from tacit.pictures import (
     NARROW,
-    Cell,
     Order,
     Panel,
     Sheet,
+    SheetCell,
     Spec,
     as_chart,
     as_svg,
@@ -221,7 +221,7 @@ def _panel(
             value, low, high = (row[member + end] for end in ("", "_low", "_high"))
             at, start, end = (None if number is None else float(number) for number in (value, low, high))
             percent = _percent(member) if len(members) > 1 else 50.0
-            cells.append(Cell(label, place, group, at, start, end, cell_text(value, low, high), percent))
+            cells.append(SheetCell(label, place, group, at, start, end, cell_text(value, low, high), percent))
     if len(members) > 1:
         return Panel(name, "fan", tuple(cells))
     return Panel(name, "bar" if _starts_at_zero(answer, members[0]) else "point", tuple(cells))

@@ -34,7 +34,7 @@ Worth = Callable[[Floats, Floats], Floats]
 
 
 @dataclass(frozen=True)
-class Feature:
+class OutputFeature:
     """A way to sort outputs into cells 0, 1, …; `ordered` where neighbouring cells are ranges of a number."""
 
     cells: Integers  # of every output, those of the first input before those of the second
@@ -87,7 +87,7 @@ def gaussian_move(low: Floats, high: Floats) -> Floats:
     return apart
 
 
-def _best(feature: Feature, outcomes: Outcomes, learned: int, chosen: int, worth: Worth) -> Event:
+def _best(feature: OutputFeature, outcomes: Outcomes, learned: int, chosen: int, worth: Worth) -> Event:
     one, other = _counts(feature, outcomes, learned, chosen)
     draws = chosen - learned
     alpha = CHOOSING_ALPHA_OF_GAUSSIAN if worth is gaussian_move else CHOOSING_ALPHA
@@ -105,7 +105,7 @@ def _best(feature: Feature, outcomes: Outcomes, learned: int, chosen: int, worth
     return Event(feature.words(np.flatnonzero(inside)), inside[feature.cells], best[2], best[0])
 
 
-def _orders(feature: Feature, counts: tuple[Integers, Integers]) -> Iterator[tuple[Integers, bool, float]]:
+def _orders(feature: OutputFeature, counts: tuple[Integers, Integers]) -> Iterator[tuple[Integers, bool, float]]:
     """Yield orders to join cells in, whether the event is to be likelier on the first input, and a bonus if plain."""
     one, other = counts
     ratio = np.log((one + 1) / (other + 1))
@@ -120,7 +120,7 @@ def _orders(feature: Feature, counts: tuple[Integers, Integers]) -> Iterator[tup
             yield order, False, PLAINNESS * feature.plain
 
 
-def _counts(feature: Feature, outcomes: Outcomes, start: int, end: int) -> tuple[Integers, Integers]:
+def _counts(feature: OutputFeature, outcomes: Outcomes, start: int, end: int) -> tuple[Integers, Integers]:
     sides = (feature.cells[start:end], feature.cells[outcomes.first + start : outcomes.first + end])
     one, other = (np.bincount(side, minlength=feature.count) for side in sides)
     return one, other
@@ -129,7 +129,7 @@ def _counts(feature: Feature, outcomes: Outcomes, start: int, end: int) -> tuple
 # ---- features ------------------------------------------------------------------------------------------------------
 
 
-def _features(outcomes: Outcomes, learned: int) -> Iterator[Feature]:
+def _features(outcomes: Outcomes, learned: int) -> Iterator[OutputFeature]:
     """Yield the ways to sort outputs. Each is a function of one output that only the learning draws decide."""
     first = outcomes.first
     learning = np.r_[0:learned, first : first + learned]
@@ -148,7 +148,7 @@ def _features(outcomes: Outcomes, learned: int) -> Iterator[Feature]:
 
 def _exact(
     codes: Integers, learning: Integers, name_of: Callable[[int], str], *, subject: str, seen_least: int
-) -> Iterator[Feature]:
+) -> Iterator[OutputFeature]:
     """Sort by an exact value, for those seen a few times while learning; all others share the last cell."""
     found, places, seen = np.unique(codes[learning], return_index=True, return_counts=True)
     order = np.lexsort((places, -seen))  # the commonest first, and of two the one drawn first
@@ -166,10 +166,10 @@ def _exact(
             return f"{subject} {_listed(others, negated=True)}"
         return f"{subject} {_listed([name_of(int(often[cell])) for cell in cells])}"
 
-    yield Feature(cell_of[codes], last + 1, 0, words, plain=last <= NAMED_MOST)
+    yield OutputFeature(cell_of[codes], last + 1, 0, words, plain=last <= NAMED_MOST)
 
 
-def _by_size(values: Floats, learning: Integers, name: str) -> Feature:
+def _by_size(values: Floats, learning: Integers, name: str) -> OutputFeature:
     """Sort by ranges of a number between values or quantiles seen while learning; NaN has the last cell."""
     known = values[learning]
     known = known[np.isfinite(known)]
@@ -190,10 +190,10 @@ def _by_size(values: Floats, learning: Integers, name: str) -> Feature:
             return f"{name} is not a number"
         return f"{name} lies in {len(picked)} of {last + 1} ranges that were learned"
 
-    return Feature(cells, len(edges) + 2, len(edges) + 1, words, plain=not name.startswith("length"))
+    return OutputFeature(cells, len(edges) + 2, len(edges) + 1, words, plain=not name.startswith("length"))
 
 
-def _by_low_bits(values: Floats, learning: Integers, name: str) -> Iterator[Feature]:
+def _by_low_bits(values: Floats, learning: Integers, name: str) -> Iterator[OutputFeature]:
     """Sort a float by its lowest set bit, and by that and its size: what a sum of floats gives away."""
     known = values[learning]
     usable = np.isfinite(values) & (values != 0)
@@ -211,10 +211,10 @@ def _by_low_bits(values: Floats, learning: Integers, name: str) -> Iterator[Feat
     found = (cells < len(codes)) & (codes[np.minimum(cells, len(codes) - 1)] == joint)
     cells = np.where(found, cells, len(codes)).astype(np.int64)
     text = f"{name} has one of {{}} combinations of size and lowest set bit"
-    yield Feature(cells, len(codes) + 1, 0, lambda inside: text.format(len(inside)))
+    yield OutputFeature(cells, len(codes) + 1, 0, lambda inside: text.format(len(inside)))
 
 
-def _together(numbers: Floats, first: int, learned: int, learning: Integers) -> Iterator[Feature]:
+def _together(numbers: Floats, first: int, learned: int, learning: Integers) -> Iterator[OutputFeature]:
     """Sort vectors by their sum, their largest, and by scores learned as if the noise were Laplace's or Gaussian."""
     complete: Flags = np.asarray(np.isfinite(numbers).all(axis=1))
     with np.errstate(invalid="ignore"):

@@ -39,7 +39,7 @@ DELTA = Fraction(1, 10**6)
 
 
 @dataclass(frozen=True)
-class Subject:
+class AuditSubject:
     """A mechanism to audit: its name, the pair of inputs in words, and how to draw from it."""
 
     name: str
@@ -77,7 +77,7 @@ def audit_mechanism(
     return judge(draw(0, count), draw(1, count), claim, noise=subject.noise)
 
 
-def find_subject(name: str) -> Subject:
+def find_subject(name: str) -> AuditSubject:
     """Return the mechanism of this name."""
     found = SUBJECTS.get(name)
     if found is None:
@@ -234,65 +234,67 @@ def _ends(protocol: Any) -> tuple[int, int]:
 
 DOMAIN = 8
 
-SUBJECTS: dict[str, Subject] = {
+SUBJECTS: dict[str, AuditSubject] = {
     each.name: each
     for each in (
-        Subject("laplace", "the integers 0 and 1", _laplace),
-        Subject("laplace-float", "the floats 0.0 and 1.0", _laplace_float, draws=DRAWS_OF_SLOW),
-        Subject("laplace-vector", "four integers that move by 4 in all", _laplace_vector),
-        Subject("staircase", "the integers 0 and 8", _staircase),
-        Subject("gaussian", "the floats 0.0 and 1.0, on their grid", _gaussian, delta=DELTA, noise="gaussian"),
-        Subject("gaussian-vector", "four integers, each moved by 1", _gaussian_vector, delta=DELTA, noise="gaussian"),
-        Subject(
+        AuditSubject("laplace", "the integers 0 and 1", _laplace),
+        AuditSubject("laplace-float", "the floats 0.0 and 1.0", _laplace_float, draws=DRAWS_OF_SLOW),
+        AuditSubject("laplace-vector", "four integers that move by 4 in all", _laplace_vector),
+        AuditSubject("staircase", "the integers 0 and 8", _staircase),
+        AuditSubject("gaussian", "the floats 0.0 and 1.0, on their grid", _gaussian, delta=DELTA, noise="gaussian"),
+        AuditSubject(
+            "gaussian-vector", "four integers, each moved by 1", _gaussian_vector, delta=DELTA, noise="gaussian"
+        ),
+        AuditSubject(
             "noisy-max",
             "three tied counts, one of which rises",
             _choosing(tacit.NoisyMax, ONE_WAY, monotone=True),
             DRAWS_OF_SLOW,
         ),
-        Subject(
+        AuditSubject(
             "noisy-max-two-ways",
             "twelve tied scores, one rises and the others fall",
             _choosing(tacit.NoisyMax, TWO_WAYS),
             DRAWS_OF_SLOW,
         ),
-        Subject(
+        AuditSubject(
             "exponential",
             "twelve tied scores, one rises and the others fall",
             _choosing(tacit.Exponential, TWO_WAYS),
             DRAWS_OF_SLOW,
         ),
-        Subject(
+        AuditSubject(
             "permute-and-flip",
             "twelve tied scores, one rises and the others fall",
             _choosing(tacit.PermuteAndFlip, TWO_WAYS),
             DRAWS_OF_SLOW,
         ),
-        Subject("top-k", "six tied scores, two rise and four fall", _top_k("permute-and-flip"), DRAWS_OF_SLOW),
-        Subject("sparse-vector", "three scores rise and the last falls", _sparse_vector),
-        Subject("quantile", "the median of one row, and of that and another", _quantile, 4_000),
-        Subject(
+        AuditSubject("top-k", "six tied scores, two rise and four fall", _top_k("permute-and-flip"), DRAWS_OF_SLOW),
+        AuditSubject("sparse-vector", "three scores rise and the last falls", _sparse_vector),
+        AuditSubject("quantile", "the median of one row, and of that and another", _quantile, 4_000),
+        AuditSubject(
             "private-keys",
             "a person with a key of their own, and without",
             _private_keys,
             draws=40_000,
             delta=Fraction(1, 100),
         ),
-        Subject("randomized-response", "no and yes", _randomized_response),
+        AuditSubject("randomized-response", "no and yes", _randomized_response),
         *(
-            Subject(
+            AuditSubject(
                 f"local-{name}",
                 f"the first two of {DOMAIN} answers",
                 _local(partial(make, DOMAIN), _first_two),
             )
             for name, make in FREQUENCIES.items()
         ),
-        Subject(
+        AuditSubject(
             "local-longitudinal",
             f"the first two of {DOMAIN} answers, one report",
             _local(lambda epsilon: Permanent(DOMAIN, 2 * epsilon, epsilon), _first_two),
         ),
         *(
-            Subject(f"local-mean-{name}", "the two ends of the range", _local(make, _ends))
+            AuditSubject(f"local-mean-{name}", "the two ends of the range", _local(make, _ends))
             for name, make in MEANS.items()
         ),
     )

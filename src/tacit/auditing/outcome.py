@@ -113,7 +113,7 @@ def _from_arrays(one: NDArray[Any], other: NDArray[Any]) -> Outcomes:
 
 
 @dataclass(frozen=True)
-class Description:
+class OutputDescription:
     """One output: what kind of thing it is, what makes it equal to another, and its numbers."""
 
     kind: str
@@ -122,7 +122,7 @@ class Description:
     names: tuple[str, ...]
 
 
-def _from_descriptions(one: Sequence[Description], other: Sequence[Description]) -> Outcomes:
+def _from_descriptions(one: Sequence[OutputDescription], other: Sequence[OutputDescription]) -> Outcomes:
     both = [*one, *other]
     kind_codes: dict[str, int] = {}
     value_codes: dict[tuple[str, Hashable], int] = {}
@@ -147,19 +147,19 @@ def _from_descriptions(one: Sequence[Description], other: Sequence[Description])
     )
 
 
-def _describe(output: Any, name: str = "x") -> Description:
+def _describe(output: Any, name: str = "x") -> OutputDescription:
     if isinstance(output, np.generic):
         output = output.item()
     if isinstance(output, Raised):
-        return Description(f"raised {output.name}", "", (), ())
+        return OutputDescription(f"raised {output.name}", "", (), ())
     if output is None:
-        return Description("None", "None", (), ())
+        return OutputDescription("None", "None", (), ())
     if isinstance(output, bool | int | float | Decimal | Fraction):
         return _describe_number(output, name)
     if isinstance(output, str | bytes):
-        return Description(type(output).__name__, output, (float(len(output)),), (f"length of {name}",))
+        return OutputDescription(type(output).__name__, output, (float(len(output)),), (f"length of {name}",))
     if isinstance(output, date | datetime | timedelta):
-        return Description(type(output).__name__, str(output), (), ())
+        return OutputDescription(type(output).__name__, str(output), (), ())
     parts = _parts(output, name)
     if parts is None:
         raise InvalidParameter(
@@ -172,7 +172,7 @@ def _describe(output: Any, name: str = "x") -> Description:
     kind = f"{label}({inside})"
     if len(kind) > KIND_LETTERS:
         kind = f"{label}({len(found)} of {', '.join(sorted({each.kind for each in found}))})"[:KIND_LETTERS]
-    return Description(
+    return OutputDescription(
         kind,
         tuple((each.kind, each.value) for each in found),
         tuple(number for each in found for number in each.numbers),
@@ -180,7 +180,7 @@ def _describe(output: Any, name: str = "x") -> Description:
     )
 
 
-def _describe_number(output: Any, name: str) -> Description:
+def _describe_number(output: Any, name: str) -> OutputDescription:
     try:
         number = float(output)
     except OverflowError:
@@ -189,12 +189,12 @@ def _describe_number(output: Any, name: str) -> Description:
         number = math.nan
     kind = type(output).__name__
     if number != number:
-        return Description(f"{kind} NaN", "NaN", (math.nan,), (name,))
+        return OutputDescription(f"{kind} NaN", "NaN", (math.nan,), (name,))
     if math.isinf(number) and isinstance(output, float):
-        return Description(f"{kind} {number}", number, (number,), (name,))
+        return OutputDescription(f"{kind} {number}", number, (number,), (name,))
     # -0.0 and 0.0 are printed as two values
     value = repr(output) if number == 0 and isinstance(output, float) else output
-    return Description(kind, value, (number,), (name,))
+    return OutputDescription(kind, value, (number,), (name,))
 
 
 def _parts(output: Any, name: str) -> tuple[str, list[tuple[str, Any]]] | None:

@@ -71,7 +71,7 @@ SALT = "5e1f"
 
 
 @dataclass(frozen=True)
-class Finding:
+class CheckResult:
     """What one check found: its name, whether all is well, and the finding in words."""
 
     name: str
@@ -82,18 +82,18 @@ class Finding:
         return f"{'✓' if self.passed else '✗'} {self.name}: {self.words}"
 
 
-def run_selftest(names: Sequence[str] | None = None, *, compiled: bool = False) -> Iterator[Finding]:
+def run_selftest(names: Sequence[str] | None = None, *, compiled: bool = False) -> Iterator[CheckResult]:
     """Yield what each check finds, as it is found: those named, or all; that of machine code only if asked for."""
     known = CHECKS | MORE_CHECKS
     for name in (known if compiled else CHECKS) if names is None else names:
         if name not in known:
             raise InvalidParameter(f"there is no check '{name}'\nhint: the checks are: {', '.join(known)}")
         try:
-            yield Finding(name, passed=True, words=known[name]())
+            yield CheckResult(name, passed=True, words=known[name]())
         except SelfTestFailed as fault:
-            yield Finding(name, passed=False, words=str(fault))
+            yield CheckResult(name, passed=False, words=str(fault))
         except Exception as problem:  # noqa: BLE001 - whatever stops a check, the installation does not pass it
-            yield Finding(name, passed=False, words=f"stopped with {type(problem).__name__}: {problem}")
+            yield CheckResult(name, passed=False, words=f"stopped with {type(problem).__name__}: {problem}")
 
 
 def check_randomness() -> str:

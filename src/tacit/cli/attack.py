@@ -36,7 +36,7 @@ WHY_CURATOR = (
 )
 
 
-class Result(Protocol):
+class AttackResult(Protocol):
     """What every attack returns."""
 
     def record(self) -> dict[str, Any]:
@@ -234,7 +234,7 @@ def _shown(plot: Path | None) -> Iterator[Callable[[str, float], None]]:
         yield lambda what, share: bar.update(task, description=what, completed=share)
 
 
-def _say(found: Result, plot: Path | None, *, as_json: bool) -> None:
+def _say(found: AttackResult, plot: Path | None, *, as_json: bool) -> None:
     if as_json:
         say(json_text(found.record()))
     else:

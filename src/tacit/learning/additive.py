@@ -23,7 +23,7 @@ from tacit.learning.scoring.additive_scoring import additive_scoring
 from tacit.learning.scoring.scorable import Scoring
 from tacit.learning.scoring.sides import RowsUsed, rows_used
 from tacit.learning.shapes import Shapes
-from tacit.learning.terms import Terms, explained, term_picture
+from tacit.learning.terms import ModelTerms, explained, term_picture
 from tacit.learning.undeclared import known_columns, one_call
 from tacit.ledger import Receipt
 from tacit.privacy import Floats, Loss, Number
@@ -144,9 +144,9 @@ class Additive:
         return additive_scoring(self._fitted(), table, self.fitted_on_)
 
     @property
-    def terms_(self) -> Terms:
+    def terms_(self) -> ModelTerms:
         """The terms by name, each with its bins, their effects and the ± of those; it prints."""
-        return Terms(self._fitted())
+        return ModelTerms(self._fitted())
 
     def explain(self) -> str:
         """Return what the model says, in words: what moves it most, each with its ±."""

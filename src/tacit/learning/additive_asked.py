@@ -15,7 +15,7 @@ from tacit.learning.additive_model import MARGIN, AdditiveModel
 from tacit.learning.features import NUMBERS, Feature, coarse_of, feature_of, features_of, known_column, plain
 from tacit.learning.price import noise_for
 from tacit.learning.shapes import BINS_MOST, AskedRounds, Recipe, Shapes, learn_shapes
-from tacit.learning.undeclared import Known
+from tacit.learning.undeclared import KnownColumns
 from tacit.plan import (
     STEPS_MOST,
     UNIT,
@@ -74,7 +74,7 @@ class Asked:
     events: tuple[GaussianNoise, ...]
     asked: ApproximateLoss
     recipe: Recipe
-    known: Known | None = None  # what is known, and was not declared
+    known: KnownColumns | None = None  # what is known, and was not declared
 
     def learn(self, rounds: AskedRounds) -> Shapes:
         """Return the shapes that noisy rounds tell: all that a fit does after its charge."""

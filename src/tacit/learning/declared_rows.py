@@ -28,7 +28,7 @@ class WrongRows(TacitError, ValueError):
     """Rows of a shape or kind that cannot be fitted or predicted; for scikit-learn it is a ValueError."""
 
 
-class Declared(Protocol):
+class DeclaredArrays(Protocol):
     """What an estimator was told of rows in arrays: public facts, the unit, a budget and a ledger."""
 
     ranges: Mapping[str, Any] | Sequence[Any] | None
@@ -39,7 +39,7 @@ class Declared(Protocol):
 
 
 def protected_rows(
-    told: Declared, rows: Any, y: Any, target: str | None, *, has_target: bool = True
+    told: DeclaredArrays, rows: Any, y: Any, target: str | None, *, has_target: bool = True
 ) -> tuple[Table, str]:
     """Return rows and what is to be predicted as a protected table, and the name of its target, if it has one."""
     name = type(told).__name__
@@ -183,7 +183,7 @@ def _warn_of_column() -> None:
     warnings.warn("A column-vector y was passed when a 1d array was expected: y.ravel() is taken", Kind, stacklevel=6)
 
 
-def _refuse_untold(told: Declared, name: str, target: str) -> None:
+def _refuse_untold(told: DeclaredArrays, name: str, target: str) -> None:
     missing = []
     if told.ranges is None and told.keys is None:
         missing.append("what is public of its columns")
@@ -200,7 +200,7 @@ def _refuse_untold(told: Declared, name: str, target: str) -> None:
         )
 
 
-def _facts(told: Declared, columns: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def _facts(told: DeclaredArrays, columns: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return what is public of each column: its keys, its range, or nothing."""
     keys = dict(told.keys or {})
     one = told.ranges if told.ranges is not None and not isinstance(told.ranges, Mapping) else None
@@ -257,7 +257,7 @@ def _number(cell: Any) -> float | None:
     return None
 
 
-def _tried(told: Declared, facts: Mapping[str, Any]) -> Ledger:
+def _tried(told: DeclaredArrays, facts: Mapping[str, Any]) -> Ledger:
     """Return the ledger in memory of what was declared, so that clones share one budget while the process lasts."""
     declared = repr((sorted(facts.items()), told.unit, told.budget))
     if declared not in _TRIED:

@@ -13,7 +13,7 @@ import numpy as np
 
 from tacit.asking import Table
 from tacit.errors import InvalidParameter, did_you_mean
-from tacit.learning.declared_rows import Declared, has_names, protected_rows, rows_to_predict
+from tacit.learning.declared_rows import DeclaredArrays, has_names, protected_rows, rows_to_predict
 from tacit.ledger import Ledger
 from tacit.privacy import Loss
 
@@ -99,7 +99,7 @@ def _not_fitted_class() -> type[InvalidParameter]:
     return type("NotFitted", (InvalidParameter, NotFittedError), {"__module__": __name__})
 
 
-def table_of(model: Declared, rows: Any, y: Any, target: str | None) -> tuple[Table, str]:
+def table_of(model: DeclaredArrays, rows: Any, y: Any, target: str | None) -> tuple[Table, str]:
     """Return the table to fit and its target: as given, or made of an array or a frame that was declared."""
     if not isinstance(rows, Table):
         return protected_rows(model, rows, y, target)

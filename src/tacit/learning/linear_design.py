@@ -86,7 +86,7 @@ class LinearDesign:
 
 
 @dataclass(frozen=True)
-class Cell:
+class DesignCell:
     """One cell of a listed column after small ones were put together: its name, and the values it holds."""
 
     feature: str
@@ -134,7 +134,7 @@ def bins_of(noisy_counts: Integers, least: float) -> Integers:
     return found
 
 
-def cells_of(feature: Feature, bins: Sequence[int]) -> tuple[Cell, ...]:
+def cells_of(feature: Feature, bins: Sequence[int]) -> tuple[DesignCell, ...]:
     """Return what the bins of a listed column are called."""
     found = []
     missing = feature.cells - 1
@@ -143,7 +143,7 @@ def cells_of(feature: Feature, bins: Sequence[int]) -> tuple[Cell, ...]:
         values = tuple(plain(feature.column.listed[cell]) for cell in inside if cell != missing)
         names = [str(value) for value in values] + (["missing"] if missing in inside else [])
         label = names[0] if len(names) == 1 else f"other ({len(names)})"
-        found.append(Cell(feature.name, label, values, missing in inside))
+        found.append(DesignCell(feature.name, label, values, missing in inside))
     return tuple(found)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.learning.linear_design import Cell, LinearDesign, bins_of, cells_of
+from tacit.learning.linear_design import DesignCell, LinearDesign, bins_of, cells_of
 from tacit.learning.linear_fit import Inference, clear_terms, inference, shrunk
 from tacit.learning.noisy_gram import NoisyGram, NoisyTarget, gram_of, target_of
 from tacit.learning.rounds import Rounds
@@ -78,7 +78,7 @@ class LinearState:
         return [each.tolist() for each in found]
 
     @cached_property
-    def cells(self) -> tuple[Cell, ...]:
+    def cells(self) -> tuple[DesignCell, ...]:
         """The cells of all listed columns, in the order of their places."""
         listed = zip(self.design.listed, self.bins, strict=True)
         return tuple(cell for feature, bins in listed for cell in cells_of(feature, bins))

@@ -7,9 +7,9 @@ from typing import Any
 
 from tacit.asking import Table
 from tacit.errors import printable
-from tacit.learning.linear_design import Cell, LinearDesign
+from tacit.learning.linear_design import DesignCell, LinearDesign
 from tacit.learning.linear_state import least_of
-from tacit.learning.undeclared import Known
+from tacit.learning.undeclared import KnownColumns
 from tacit.plan import UNIT
 from tacit.privacy import ApproximateLoss, GaussianNoise
 from tacit.query import in_dialect, quoted_name, show_value
@@ -37,7 +37,7 @@ class LinearPlan:
     events: tuple[GaussianNoise, ...]
     asked: ApproximateLoss
     table: Table  # with what is known of its columns
-    known: Known  # of columns that nobody declared
+    known: KnownColumns  # of columns that nobody declared
 
     @property
     def loss(self) -> ApproximateLoss:
@@ -153,7 +153,7 @@ def _digits(value: float) -> str:
 def model_sql(
     intercept: float,
     numbers: Sequence[tuple[str, tuple[float, float], float]],
-    listed: Sequence[Sequence[tuple[Cell, float]]],
+    listed: Sequence[Sequence[tuple[DesignCell, float]]],
     dialect: str | None,
 ) -> str:
     """Return a linear model as a SQL expression for a database; NULL if a number is missing."""

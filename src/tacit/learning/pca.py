@@ -17,7 +17,7 @@ from tacit.learning.linear_words import LinearPlan
 from tacit.learning.noisy_gram import NoisyGram
 from tacit.learning.price import noise_for
 from tacit.learning.rounds import train
-from tacit.learning.undeclared import Known, known_columns, one_call
+from tacit.learning.undeclared import KnownColumns, known_columns, one_call
 from tacit.privacy import Floats, Loss, Number
 from tacit.query import Col
 
@@ -126,7 +126,7 @@ class PCA(Estimator):
         """Return the components of an array's or a frame's own rows, which are as secret as those rows."""
         return self.fit(rows, y, **words).transform(rows)
 
-    def _planned(self, table: Table, features: Iterable[str] | None, known: Known) -> LinearPlan:
+    def _planned(self, table: Table, features: Iterable[str] | None, known: KnownColumns) -> LinearPlan:
         design = design_of(table, None, features)
         if design.listed:
             raise QueryRefused(

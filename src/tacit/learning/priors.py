@@ -40,7 +40,7 @@ class Term:
         return len(self.counts)
 
 
-class Terms:
+class TermBins:
     """The bins of all terms side by side: arrays of (bins, terms), empty beyond a term's own bins."""
 
     def __init__(self, terms: Sequence[Term]) -> None:
@@ -70,14 +70,14 @@ class Terms:
 class Prior:
     """The inverse covariances of effects: (bins, smooths, spreads, terms), and the same beside the diagonal."""
 
-    def __init__(self, terms: Terms, scale: float, smooth: float | None) -> None:
+    def __init__(self, terms: TermBins, scale: float, smooth: float | None) -> None:
         smooths = np.array(SMOOTHS if smooth is None else (smooth,))[:, None]
         beside = -smooths * terms.linked[:, None]  # (links, smooths, terms)
         diagonal = np.ones((len(terms.counts), *beside.shape[1:]))
         diagonal[: len(beside)] -= beside
         diagonal[1 : len(beside) + 1] -= beside
         diagonal = np.where(terms.learned[:, None], diagonal, PINNED)
-        solved = Solved(diagonal, beside, np.zeros_like(diagonal))
+        solved = BandSolver(diagonal, beside, np.zeros_like(diagonal))
         # each prior is stretched until the mean variance over people is the spread's square
         weights = np.where(terms.learned, terms.counts, 0.0)[:, None]
         size = np.maximum((solved.variances() * weights).sum(axis=0) / terms.counts.sum(axis=0), TINY)
@@ -90,7 +90,7 @@ class Prior:
         self.log_weight = 0.5 * (log_size[:, None] + bins * np.log(precision)) + doubt
 
 
-class Solved:
+class BandSolver:
     """Linear equations of three diagonals, solved for many right sides at once along the first axis.
 
     Rows are taken out from both ends at once towards one in the middle, which halves the steps. Rows beyond the links
@@ -169,14 +169,14 @@ class Seen:
     variance: Floats
 
 
-def believed(terms: Terms, prior: Prior, seen: Seen, *, deviations: bool) -> tuple[Floats, Floats]:
+def believed(terms: TermBins, prior: Prior, seen: Seen, *, deviations: bool) -> tuple[Floats, Floats]:
     """Return the mean of all effects that remain possible, and their deviations where they are wanted."""
     learned = terms.learned[:, None]
     precision = np.where(learned, seen.info**2 / seen.variance, 0.0)
     right = np.where(learned, seen.info * seen.told / seen.variance, 0.0)
     classes = precision.shape[1]
     solved = [
-        Solved(prior.diagonal + precision[:, place, None, None], prior.beside, right[:, place, None, None])
+        BandSolver(prior.diagonal + precision[:, place, None, None], prior.beside, right[:, place, None, None])
         for place in range(classes)
     ]
     # how probable each spread and smoothness makes the sums of all classes: (smooths, spreads, terms)
@@ -197,7 +197,7 @@ def believed(terms: Terms, prior: Prior, seen: Seen, *, deviations: bool) -> tup
 FALSE_ALARM = 0.01
 
 
-def signals(terms: Terms, seen: Seen, people: float, moving: Floats) -> Floats:
+def signals(terms: TermBins, seen: Seen, people: float, moving: Floats) -> Floats:
     """Return how far the sums of all bins of each term are from noise: (classes, terms); above 1 it has an effect.
 
     It is a quadratic form of the sums under their covariance, over what it exceeds with probability `FALSE_ALARM` for a

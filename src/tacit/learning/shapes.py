@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from tacit.learning.bins import Bins, Coarse, bins_of
-from tacit.learning.priors import TINY, Prior, Seen, Term, Terms, believed, signals
+from tacit.learning.priors import TINY, Prior, Seen, Term, TermBins, believed, signals
 from tacit.learning.starting import Start, curved_at, start_of
 from tacit.plan import SCORE_BITS, UNIT, BinMaps, ClassTarget, PairedBins, Scores, ValueTarget
 from tacit.privacy import Floats, Integers
@@ -116,7 +116,7 @@ class Learned:
     signals: Floats
 
     @classmethod
-    def nothing(cls, intercept: Floats, terms: Terms) -> "Learned":
+    def nothing(cls, intercept: Floats, terms: TermBins) -> "Learned":
         """Return what is believed before the first round."""
         zeros = np.zeros((len(terms.counts), len(intercept), terms.counts.shape[1]))
         return cls(intercept, np.zeros_like(intercept), zeros, zeros, zeros[0])
@@ -137,7 +137,7 @@ class Late:
         self.noise = (1 - own) ** 2 * self.noise + own**2 * noise
         self.shared = (1 - own) * (1 - step) * self.shared + own * step * noise
 
-    def moving(self, told: Floats, info: Floats, noise: float, terms: Terms, people: float) -> Floats:
+    def moving(self, told: Floats, info: Floats, noise: float, terms: TermBins, people: float) -> Floats:
         """Return the variance, by class and term, of what effects have yet to move: as far as they moved lately."""
         inside = terms.learned[:, None] & (info > 0)
         apart = self.told / np.where(inside, self.info, 1.0) - told / np.where(inside, info, 1.0)
@@ -199,7 +199,7 @@ def learn_shapes(rounds: AskedRounds, recipe: Recipe) -> Shapes:
         people,
         recipe.counts_noise,
     )
-    learned, times, clip = _rounds(rounds, recipe, Terms(terms), start, people)
+    learned, times, clip = _rounds(rounds, recipe, TermBins(terms), start, people)
     shapes = []
     for place, term in enumerate(terms):
         cells = bins[place].of_cells if place < features else pairs[place - features].table.ravel()
@@ -258,7 +258,9 @@ def _pair_term(counts: Floats, people: float, recipe: Recipe, least: float) -> T
     return Term(_counted(counts, people, max(recipe.counts_noise, 1.0)), counts >= least, 0)
 
 
-def _rounds(rounds: AskedRounds, recipe: Recipe, terms: Terms, start: Start, people: float) -> tuple[Learned, int, int]:
+def _rounds(
+    rounds: AskedRounds, recipe: Recipe, terms: TermBins, start: Start, people: float
+) -> tuple[Learned, int, int]:
     """Return what is believed after all rounds, how many there were, and the clip."""
     clip, times = recipe.clip, recipe.rounds
     if isinstance(recipe.target, ValueTarget):

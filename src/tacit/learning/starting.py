@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.learning.priors import Terms
+from tacit.learning.priors import TermBins
 from tacit.plan import ClassTarget, ValueTarget
 from tacit.privacy import Floats
 
@@ -101,7 +101,7 @@ class Curved:
 
 
 def curved_at(
-    start: Start, link: str, clip: float, intercept: Floats, effects: Floats, terms: Terms, people: float
+    start: Start, link: str, clip: float, intercept: Floats, effects: Floats, terms: TermBins, people: float
 ) -> Curved:
     """Return how steep residuals are at a model.
 

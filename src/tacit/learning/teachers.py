@@ -41,7 +41,7 @@ TRIED_ROWS = 60
 
 
 @dataclass(frozen=True, eq=False)
-class Lesson:
+class TeachingTask:
     """What teachers are asked, in public: how to learn, from which cells, and about which public rows."""
 
     estimator: Any
@@ -246,16 +246,16 @@ class Teachers:
         if said.shape != at.shape:
             raise InvalidParameter("an estimator must predict one class for each row\nhint: give a classifier")
 
-    def _lesson(self, rows: Any) -> Lesson:
+    def _lesson(self, rows: Any) -> TeachingTask:
         if not hasattr(self, "_table"):
             raise InvalidParameter("these teachers have no table yet\nhint: call fit(table, target='income') first")
         asked = read_rows(self._features, rows)
         if not 1 <= len(asked) <= ROWS_MOST:
             raise InvalidParameter(f"ask about 1 to {ROWS_MOST:,} public rows\nhint: each one adds noise to all")
-        return Lesson(self.estimator, self.count, self._features, self._cells, asked)
+        return TeachingTask(self.estimator, self.count, self._features, self._cells, asked)
 
     def _noise(
-        self, lesson: Lesson, epsilon: Number, delta: Number | None
+        self, lesson: TeachingTask, epsilon: Number, delta: Number | None
     ) -> tuple[tuple[GaussianNoise, ...], ApproximateLoss]:
         return noise_for(self._table.session, epsilon, delta, [(lesson.moves_squared, Fraction(1))])
 

@@ -14,7 +14,7 @@ from tacit.errors import InvalidParameter, did_you_mean, printable
 from tacit.learning.additive_model import MARGIN, AdditiveModel
 from tacit.learning.priors import FALSE_ALARM
 from tacit.learning.shapes import Shape
-from tacit.pictures import Cell, Panel, Sheet, Spec, as_chart, chart, check_path, page, write
+from tacit.pictures import Panel, Sheet, SheetCell, Spec, as_chart, chart, check_path, page, write
 
 # Of a picture: the letters of a line of its title and its notes, and how many terms it has at most.
 # From this share on, a list is told to match nobody.
@@ -78,7 +78,7 @@ class ShownTerm:
     __repr__ = __str__
 
 
-class Terms(Mapping[str, ShownTerm]):
+class ModelTerms(Mapping[str, ShownTerm]):
     """The terms of a model by name: features, then interactions such as "age x sex"; it prints, largest first."""
 
     def __init__(self, model: AdditiveModel) -> None:
@@ -110,7 +110,7 @@ class Terms(Mapping[str, ShownTerm]):
 
 def explained(model: AdditiveModel) -> str:
     """Return what a model says, in words: what it starts from, and what moves it most, each with its ±."""
-    terms = Terms(model)
+    terms = ModelTerms(model)
     what = _predicted(model)
     lines = [f"{what}, as the sum of {len(terms)} terms and a start. Effects are in {unit_of(model)}, ± for 95 %."]
     quiet = []
@@ -215,7 +215,7 @@ def term_picture(model: AdditiveModel, term: str | None, path: str | Path | None
     """Return a picture of one term, or of the largest ones; with a path, write it there and return the path."""
     if path is not None:
         check_path(Path(path))
-    terms = Terms(model)
+    terms = ModelTerms(model)
     shown = [terms[term]] if term is not None else terms.largest_first()[:TERMS_MOST]
     bodies: list[Spec] = [chart(_sheet(each)) for each in shown]
     for body, each in zip(bodies, shown, strict=True):
@@ -231,7 +231,7 @@ def term_picture(model: AdditiveModel, term: str | None, path: str | Path | None
 
 def _sheet(term: ShownTerm) -> Sheet:
     """Return a term as labels with points: ordered bins stay in their order, from top to bottom."""
-    cells: list[Cell] = []
+    cells: list[SheetCell] = []
     groups = [] if len(term.by_class) == 1 else [str(name) for name in term.by_class]
     for name, bins in term.by_class.items():
         group = str(name) if groups else ""
@@ -241,6 +241,6 @@ def _sheet(term: ShownTerm) -> Sheet:
     return Sheet((panel,), term.name, "none", "class" if groups else None, labels, tuple(groups), None)
 
 
-def _cell(each: TermBin, group: str) -> Cell:
+def _cell(each: TermBin, group: str) -> SheetCell:
     text = f"{each.effect:+.2f} ± {each.error:.2f}"
-    return Cell(each.holds, None, group, each.effect, each.effect - each.error, each.effect + each.error, text)
+    return SheetCell(each.holds, None, group, each.effect, each.effect - each.error, each.effect + each.error, text)

@@ -69,7 +69,7 @@ class Ask:
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownColumns:
     """A fit's table with what is known of its columns, the epsilon left for rounds, and what has yet to be learned."""
 
     table: Table
@@ -146,7 +146,7 @@ class PlansFit(Protocol):
         ...
 
     @property
-    def known(self) -> Known | None:
+    def known(self) -> KnownColumns | None:
         """The table's columns, known or not."""
         ...
 
@@ -196,21 +196,21 @@ def known_columns(
     numbers_only: bool = False,
     learn: Learn = None,
     analyst: str | None = None,
-) -> Known:
+) -> KnownColumns:
     """Return a table with ranges and keys of all columns that a fit reads: declared, known, or standing in.
 
     `classes` says that the target is one of several values, and `numbers_only` that features are numbers.
     """
     if not isinstance(table, Table):
-        return Known(table, None if names is None else tuple(names), epsilon)
+        return KnownColumns(table, None if names is None else tuple(names), epsilon)
     declaration = table.session.declaration
     if isinstance(names, str) or table.frame.keys or table.frame.derived:
-        return Known(table, names, epsilon)  # type: ignore[arg-type] # refused where features are read
+        return KnownColumns(table, names, epsilon)  # type: ignore[arg-type] # refused where features are read
     named = None if names is None else tuple(names)
     columns = _read(declaration.columns, declaration.unit, named, target, numbers_only=numbers_only)
     ranges, keys = _lacking(declaration.columns, columns, target if classes else None, numbers_only=numbers_only)
     if not (ranges or keys) or not read_learn(learn).allowed:
-        return Known(table, named, epsilon)
+        return KnownColumns(table, named, epsilon)
     session, whole = table.session, decimal_meaning(epsilon, name="epsilon")
     spend = _share(session, whole, FOR_RANGES)
     found, wanted, known, unseen = _ranges(session, ranges, spend, analyst)
@@ -224,7 +224,7 @@ def known_columns(
         found[name] = replace(declaration.columns[name], keys=values)
     empty = [name for name in keys if not found[name].keys]
     _refuse_nothing(columns, (*empty, *unseen), target, found.get(str(target)) if classes else None)
-    return Known(
+    return KnownColumns(
         with_facts(table, {name: each for name, each in found.items() if name not in (*empty, *unseen)}),
         tuple(name for name in columns if name not in (*empty, *unseen, target)),
         whole * (1 - (FOR_RANGES if ranges else 0) - (FOR_KEYS if keys else 0)),

@@ -375,7 +375,7 @@ def until_text(until: "str | date | None") -> str | None:
 
 
 @dataclass(frozen=True)
-class _Held:
+class _TokenHolder:
     """What a secret led to: its person if it holds, whether its time has just been over, and when it was used."""
 
     person: Person | None
@@ -394,7 +394,7 @@ def token_check(id: str, hash: str) -> str:
     return digest("token", id, hash)
 
 
-def _held(draft: Draft, id: str, hash: str) -> _Held:
+def _held(draft: Draft, id: str, hash: str) -> _TokenHolder:
     """Return what a secret led to. Every step is taken, whatever the ones before it found.
 
     For an id that is not there the next one stands in: it takes the same steps, and its secret is another.
@@ -410,7 +410,7 @@ def _held(draft: Draft, id: str, hash: str) -> _Held:
     ends = [until for until in (record.get("until"), None if person is None else person.until) if until is not None]
     is_over = any(until <= draft.time for until in ends)
     holds = is_known and is_let_in and not is_over
-    return _Held(person if holds else None, is_known and is_let_in and is_over, last, draft.time)
+    return _TokenHolder(person if holds else None, is_known and is_let_in and is_over, last, draft.time)
 
 
 def _new_token(draft: Draft, id: str, name: str, *, check: str, until: str | None, reason: str) -> Entry:

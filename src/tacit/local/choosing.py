@@ -83,7 +83,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Choice:
+class ChosenProtocol:
     """The protocol that errs least, and the table it was chosen from, best first."""
 
     protocol: str
@@ -120,7 +120,7 @@ def choose(
     *,
     between: Any = None,
     report_bytes_max: int = REPORT_BYTES_MAX,
-) -> Choice:
+) -> ChosenProtocol:
     """Return the protocol with the least variance for this domain, or for a mean `between` two ends, and the table.
 
     Of protocols whose variances are within half a percent, the one with the shortest report is chosen.
@@ -149,7 +149,7 @@ def choose(
     )
     table = tuple(sorted(candidates, key=lambda candidate: candidate.variance))
     what = "mean" if domain is None else "count"
-    return Choice(best.protocol, PureLoss(exact), count, what, table, report_bytes_max)
+    return ChosenProtocol(best.protocol, PureLoss(exact), count, what, table, report_bytes_max)
 
 
 def _counts(size: int, epsilon: Fraction, people: int) -> list[Candidate]:

@@ -40,7 +40,7 @@ from tacit.local.protocols.hashing import PrefixHashing
 from tacit.local.protocols.means import MeanResponse
 from tacit.local.protocols.protocol import Payloads
 from tacit.local.survey import Survey, survey_of
-from tacit.local.tally_file import Store
+from tacit.local.tally_file import TallyFile
 from tacit.local.wire import (
     DUPLICATE,
     OUT_OF_RANGE,
@@ -168,7 +168,7 @@ class Collector:
         protocol = survey.protocol
         self._tally: NDArray[Any] = protocol.tally(np.empty((0, protocol.payload_bytes), dtype=np.uint8))
         self._sample = Sample(protocol.payload_bytes)
-        self._store = Store(store) if self.deduplicate or self.cap is not None else None
+        self._store = TallyFile(store) if self.deduplicate or self.cap is not None else None
         self._resume()
 
     def add(self, report: Report) -> str | None:

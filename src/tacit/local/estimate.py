@@ -27,7 +27,7 @@ from tacit.local.domain import Label, Range, Text
 from tacit.local.interval import Counting, ReportLaw, mean_interval, norm_sub
 from tacit.local.protocols.hashing import PrefixHashing
 from tacit.local.protocols.means import MeanResponse
-from tacit.pictures import Cell, Panel, Sheet, chart, page, write
+from tacit.pictures import Panel, Sheet, SheetCell, chart, page, write
 from tacit.privacy import Floats, Integers, PureLoss, least_integer
 
 SHOWN_ROWS = 20
@@ -350,7 +350,7 @@ def plot_counts(estimate: "FrequencyEstimate", path: str) -> None:
     write(page(chart(drawn), title="Estimated counts", notes=notes, letters=LINE_LETTERS), Path(path))
 
 
-def _bar(estimate: "FrequencyEstimate", index: int) -> Cell:
+def _bar(estimate: "FrequencyEstimate", index: int) -> SheetCell:
     count, low, high = (float(each[index]) for each in (estimate.counts, estimate.low, estimate.high))
     text = f"{count:,.0f}  ({low:,.0f} … {high:,.0f})"
-    return Cell(str(estimate.values[index]), None, "", count, low, high, text)
+    return SheetCell(str(estimate.values[index]), None, "", count, low, high, text)

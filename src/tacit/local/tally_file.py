@@ -24,7 +24,7 @@ CREATE TABLE IF NOT EXISTS state (name TEXT PRIMARY KEY, value TEXT NOT NULL) WI
 WAIT_SECONDS = 60.0
 
 
-class Store:
+class TallyFile:
     """Ids, tokens and counters, in a file only its owner may read; without a path, in a temporary file."""
 
     def __init__(self, path: str | Path | None) -> None:
@@ -95,12 +95,12 @@ class Store:
             found[index] = cursor.rowcount == 1
         return found
 
-    def shares_with(self, other: "Store") -> bool:
+    def shares_with(self, other: "TallyFile") -> bool:
         """Whether an id is in both."""
         known = self._connection.execute
         return any(known("SELECT 1 FROM seen WHERE id = ?", row).fetchone() for row in other._all("id", "seen"))
 
-    def take_over(self, other: "Store") -> None:
+    def take_over(self, other: "TallyFile") -> None:
         """Add another store's ids and people to this one's."""
         self._connection.executemany("INSERT OR IGNORE INTO seen VALUES (?)", other._all("id", "seen"))
         self._connection.executemany(

@@ -1,8 +1,8 @@
 """Pictures: plain records become Vega-Lite, with one palette and one writer. The room knows nothing of answers."""
 
-from tacit.pictures.lines import Axis, Level, Look, decades, line_panel, mark_at, side_by_side
+from tacit.pictures.lines import Axis, LevelLine, Look, decades, line_panel, mark_at, side_by_side
 from tacit.pictures.look import BLUE, GREEN, INK, ORANGE, PALE, PINK, RED, Spec, page, themed
-from tacit.pictures.sheet import NARROW, Cell, Order, Panel, Sheet, chart
+from tacit.pictures.sheet import NARROW, Order, Panel, Sheet, SheetCell, chart
 from tacit.pictures.writer import as_chart, as_svg, check_path, write
 
 __all__ = [
@@ -15,12 +15,12 @@ __all__ = [
     "PINK",
     "RED",
     "Axis",
-    "Cell",
-    "Level",
+    "LevelLine",
     "Look",
     "Order",
     "Panel",
     "Sheet",
+    "SheetCell",
     "Spec",
     "as_chart",
     "as_svg",

@@ -27,7 +27,7 @@ class Look:
 
 
 @dataclass(frozen=True)
-class Level:
+class LevelLine:
     """A thin line across a panel, with words above or below it, at its right end or at a distance from its left."""
 
     height: float
@@ -67,7 +67,7 @@ def line_panel(
     x: Axis,
     y: Axis,
     title: str | None = None,
-    levels: Sequence[Level] = (),
+    levels: Sequence[LevelLine] = (),
     curve: Sequence[tuple[float, float, str]] = (),
     more: Sequence[Spec] = (),
     legend: Literal["top", "bottom"] = "bottom",
@@ -140,7 +140,7 @@ def _by_line(names: list[str], looks: list[Any], legend: str) -> Spec:
     }
 
 
-def _levels(levels: Sequence[Level], y: Axis, width: int) -> list[Spec]:
+def _levels(levels: Sequence[LevelLine], y: Axis, width: int) -> list[Spec]:
     shown = []
     for level in levels:
         data = {"values": [{"y": level.height, "words": level.words}]}

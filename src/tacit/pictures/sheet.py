@@ -43,7 +43,7 @@ NARROW = Size(170, 170, (220, 220), (170, 150), 100, 1, 1, False, 24, 32)
 
 
 @dataclass(frozen=True)
-class Cell:
+class SheetCell:
     """One number with its interval: where it stands, and whose it is."""
 
     label: str
@@ -66,7 +66,7 @@ class Panel:
 
     name: str
     kind: Literal["bar", "point", "fan"]
-    cells: tuple[Cell, ...]
+    cells: tuple[SheetCell, ...]
 
 
 @dataclass(frozen=True)

@@ -114,15 +114,15 @@ def catalog_ledger(path: str | os.PathLike[str]) -> str | None:
     Without such a file, or if the file names no ledger, return None: the default ledger.
     """
     file = Path(path)
-    return _Reader(file, read_small(file, bytes_max=BYTES_MAX)).ledger() if file.exists() else None
+    return _CatalogReader(file, read_small(file, bytes_max=BYTES_MAX)).ledger() if file.exists() else None
 
 
 def catalog_from(path: Path, text: str, *, may_be_empty: bool = False) -> CatalogFile:
     """Return the catalog that a text would be at a path, or refuse it with the line and the fix."""
-    return _Reader(path, text).catalog(may_be_empty=may_be_empty)
+    return _CatalogReader(path, text).catalog(may_be_empty=may_be_empty)
 
 
-class _Reader:
+class _CatalogReader:
     """Reads one file, and knows the line of each of its keys."""
 
     def __init__(self, path: Path, text: str) -> None:

@@ -35,7 +35,7 @@ WORDINGS = (
 
 
 @dataclass(frozen=True)
-class Point:
+class AveragingPoint:
     """How far off the average of this many repeats is (root mean square), and how often it rounds to the truth."""
 
     answers: str
@@ -57,9 +57,9 @@ class Averaging:
     numbers_seen: int  # how many different answers it had
     spent_on_same: float
     others_answered: int
-    points: tuple[Point, ...]
+    points: tuple[AveragingPoint, ...]
 
-    def last(self, answers: str) -> Point:
+    def last(self, answers: str) -> AveragingPoint:
         """Return where averaging ended up."""
         return [point for point in self.points if point.answers == answers][-1]
 
@@ -138,7 +138,7 @@ def average(*, epsilon: Number = 1, repeats: int = REPEATS, seed: int = 1, progr
     return Averaging(float(loss), float(each), most, GROUPS, seed, ASKED, seen, spent, answered, tuple(points))
 
 
-def _unbudgeted(exact: Any, each: Fraction, marks: list[int], progress: Progress) -> list[Point]:
+def _unbudgeted(exact: Any, each: Fraction, marks: list[int], progress: Progress) -> list[AveragingPoint]:
     """Ask a mechanism that keeps no account, as often as one likes."""
     mechanism = Laplace(sensitivity=1, epsilon=each)
     points, sums, asked = [], np.zeros(len(exact)), 0
@@ -178,9 +178,9 @@ def _members(ill: Any, loss: Fraction) -> Table:
     )
 
 
-def _point(answers: str, repeats: int, averages: Any, exact: Any) -> Point:
+def _point(answers: str, repeats: int, averages: Any, exact: Any) -> AveragingPoint:
     off = averages - exact
-    return Point(answers, repeats, float(np.sqrt((off**2).mean())), float((np.abs(off) < 0.5).mean()))
+    return AveragingPoint(answers, repeats, float(np.sqrt((off**2).mean())), float((np.abs(off) < 0.5).mean()))
 
 
 def _steps(most: int) -> list[int]:

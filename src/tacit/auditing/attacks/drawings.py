@@ -12,7 +12,7 @@ from tacit.pictures import (
     PINK,
     RED,
     Axis,
-    Level,
+    LevelLine,
     Look,
     decades,
     line_panel,
@@ -39,7 +39,7 @@ def draw_reconstruction(found: "Reconstruction", path: Path) -> Path:
     y = Axis("secrets recovered", form="~%", values=(0.5, 0.6, 0.7, 0.8, 0.9, 1), domain=(0.42, 1.03))
     if min(point.share for point in (*found.by_questions, *found.by_epsilon)) < 0.44:
         y = Axis("secrets recovered", form="~%", domain=(0, 1.03))
-    guess = [Level(found.baseline, f"guessing without answers: {found.baseline:.0%}", below=True)]
+    guess = [LevelLine(found.baseline, f"guessing without answers: {found.baseline:.0%}", below=True)]
     answerers = {
         EXACT: Look("exact counts", RED, "circle", size=150),
         K_ANONYMOUS: Look(f"k-anonymous: no group under {found.k}", ORANGE, "triangle-up", (6, 3)),
@@ -92,7 +92,7 @@ def draw_averaging(found: "Averaging", path: Path) -> Path:
         looks,
         x=x,
         y=Axis("typical error of the average, in people", log=True, values=(0.1, 0.3, 1, 3, 10, 30, 100)),
-        levels=[Level(0.5, "below: exact when rounded", below=True, left=112)] if min(errors) < 0.5 else [],
+        levels=[LevelLine(0.5, "below: exact when rounded", below=True, left=112)] if min(errors) < 0.5 else [],
         more=mark_at(found.others_answered, "the budget ends", axis=x, down=WORDS_DOWN),
     )
     title = "Averaging removes noise, unless somebody keeps account"
@@ -158,8 +158,8 @@ def draw_membership(found: "Membership", path: Path) -> Path:
         x=Axis("ε of the whole budget", log=True, values=decades(epsilons[0], epsilons[-1])),
         y=Axis("advantage over a coin", form="~%", domain=(-0.1, 1.08), values=(0, 0.25, 0.5, 0.75, 1)),
         levels=[
-            Level(0.0, "a coin", below=True),
-            Level(
+            LevelLine(0.0, "a coin", below=True),
+            LevelLine(
                 found.exact_many_facts,
                 f"{found.facts:,} facts, exact: {found.exact_many_facts:.0%}",
                 below=True,

@@ -41,7 +41,7 @@ Booleans = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Point:
+class MembershipPoint:
     """How much better than a coin an attacker does at some epsilon: detections less false alarms."""
 
     attacker: str
@@ -60,10 +60,10 @@ class Membership:
     seed: int
     exact_many_facts: float
     exact_one_mean: float
-    points: tuple[Point, ...]
+    points: tuple[MembershipPoint, ...]
     epsilon: float  # the one the sentence speaks of
 
-    def at(self, attacker: str) -> Point:
+    def at(self, attacker: str) -> MembershipPoint:
         """Return what an attacker gets at the epsilon the sentence speaks of."""
         return next(point for point in self.points if point.attacker == attacker and point.epsilon == self.epsilon)
 
@@ -143,7 +143,10 @@ def membership(
             np.mean([_told_by_facts(_noisy_shares(inside, loss), common, inside, outside) for _ in range(RELEASES)])
         )
         one = _told_by_mean(_noisy_means(present, loss), present)
-        points += [Point(MANY_FACTS, float(loss), many, bound), Point(ONE_MEAN, float(loss), one, bound)]
+        points += [
+            MembershipPoint(MANY_FACTS, float(loss), many, bound),
+            MembershipPoint(ONE_MEAN, float(loss), one, bound),
+        ]
         progress("asking who is there", (at + 1) / len(losses))
     exact_means = present / (OTHERS + present)
     return Membership(

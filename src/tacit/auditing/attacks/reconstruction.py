@@ -158,7 +158,7 @@ class Recovered:
 
 
 @dataclass(frozen=True)
-class Point:
+class ReconstructionPoint:
     """The share that came back with this many questions, or at this epsilon."""
 
     answers: str
@@ -182,8 +182,8 @@ class Reconstruction:
     bound: float  # the most any attack on the budget can expect, on independent secrets
     recovered: tuple[Recovered, ...]
     curve_rows: int
-    by_questions: tuple[Point, ...]
-    by_epsilon: tuple[Point, ...]
+    by_questions: tuple[ReconstructionPoint, ...]
+    by_epsilon: tuple[ReconstructionPoint, ...]
 
     def share(self, answers: str, solver: str | None = None) -> float:
         """Return the share that came back from these answers, by this solver or by the better one."""
@@ -317,7 +317,7 @@ def _by_questions(
     loss: Fraction,
     solvers: tuple[Solver, Solver],
     progress: Progress,
-) -> tuple[Point, ...]:
+) -> tuple[ReconstructionPoint, ...]:
     """Return the share recovered from the first few questions, and so on; the budget is spent again on each number.
 
     Noise with tails is best undone by least squares, bounded noise by the program.
@@ -330,18 +330,23 @@ def _by_questions(
         answered[BUDGET] = budgeted_answers(people, few, epsilon=loss)
         for name, values in answered.items():
             solve = solvers[1] if name == BUDGET else solvers[0]
-            points.append(Point(name, count, share_right(people, solve(few, values, people.sizes, silent))))
+            points.append(
+                ReconstructionPoint(name, count, share_right(people, solve(few, values, people.sizes, silent)))
+            )
         progress("following the number of questions", (at + 1) / len(counts))
     return tuple(points)
 
 
-def _by_epsilon(people: People, asked: Questions, solve: Solver, progress: Progress) -> tuple[Point, ...]:
+def _by_epsilon(people: People, asked: Questions, solve: Solver, progress: Progress) -> tuple[ReconstructionPoint, ...]:
     """Return the share recovered through larger and larger budgets, by the same questions and by direct ones."""
     points = []
     for at, epsilon in enumerate(EPSILONS):
         answers = budgeted_answers(people, asked, epsilon=epsilon)
         share = share_right(people, solve(asked, answers, people.sizes, silent))
         direct = share_right(people, direct_answers(people, epsilon=epsilon))
-        points += [Point(BUDGET, float(epsilon), share), Point(DIRECT, float(epsilon), direct)]
+        points += [
+            ReconstructionPoint(BUDGET, float(epsilon), share),
+            ReconstructionPoint(DIRECT, float(epsilon), direct),
+        ]
         progress("following epsilon", (at + 1) / len(EPSILONS))
     return tuple(points)

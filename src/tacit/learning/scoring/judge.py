@@ -19,7 +19,7 @@ from tacit.learning.scoring.measures import (
     FINE_EDGES,
     CalibrationCell,
     Measure,
-    Measured,
+    MeasuredModel,
     cells_for,
     numbers,
     several_classes,
@@ -188,7 +188,7 @@ def _counted(rounds: Rounds, scoring: Scoring, sigma: float, largest: int | None
     return {"edges": list(edges), "fine": noisy_fine, "cells": noisy_cells}
 
 
-def _measured(noisy: Released, scoring: Scoring, sigma: float, largest: int | None) -> Measured:
+def _measured(noisy: Released, scoring: Scoring, sigma: float, largest: int | None) -> MeasuredModel:
     if scoring.scores.link == "softmax":
         return several_classes(noisy["counts"], sigma, CONFIDENCE)
     if scoring.scores.link == "logistic":

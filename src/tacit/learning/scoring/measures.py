@@ -58,7 +58,7 @@ class CalibrationCell:
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredModel:
     """All that one release says of a model."""
 
     people: Measure
@@ -88,7 +88,7 @@ def two_classes(
     confidence: float,
     *,
     chances: Callable[[Floats], Floats] | None = None,
-) -> Measured:
+) -> MeasuredModel:
     """Return the measures of a model of two classes from (cell, class) counts; `sigma` is their noise, in people.
 
     `chances` says which probabilities scores stand for, where they are not log odds.
@@ -100,7 +100,7 @@ def two_classes(
     total = float(table.sum())
     people = Measure(total, z * sigma * sqrt(table.size))
     if total <= people.margin:
-        return Measured(people, {})
+        return MeasuredModel(people, {})
     above = np.array([low >= 0 for low in inner.lows])
     right = np.where(above, yes, no).sum()
     accuracy = right / total
@@ -117,10 +117,10 @@ def two_classes(
     )
     spread = observed * (1 - observed) / total
     measures["calibration"] = _around(observed - predicted, _noise(gradient, sigma), spread, z, (-1, 1))
-    return Measured(people, measures, _calibration(no, yes, inner, sigma, z))
+    return MeasuredModel(people, measures, _calibration(no, yes, inner, sigma, z))
 
 
-def several_classes(noisy: Sequence[int], sigma: float, confidence: float) -> Measured:
+def several_classes(noisy: Sequence[int], sigma: float, confidence: float) -> MeasuredModel:
     """Return the measures of a model of several classes from the counts of `ChanceCells`."""
     cells = len(CHANCES) + 1
     numbers = np.array(noisy, dtype=np.float64) / UNIT
@@ -129,7 +129,7 @@ def several_classes(noisy: Sequence[int], sigma: float, confidence: float) -> Me
     total = float((sure.sum() + true.sum()) / 2)  # both count everybody
     people = Measure(total, z * sigma * sqrt(3 * cells) / 2)
     if min(sure.sum(), true.sum()) <= z * sigma * sqrt(2 * cells):
-        return Measured(people, {})
+        return MeasuredModel(people, {})
     accuracy = float(sure[:, 1].sum() / sure.sum())
     gradient = np.tile([-accuracy, 1 - accuracy], cells) / sure.sum()
     measures = {"accuracy": _around(accuracy, _noise(gradient, sigma), accuracy * (1 - accuracy) / total, z, (0, 1))}
@@ -142,10 +142,10 @@ def several_classes(noisy: Sequence[int], sigma: float, confidence: float) -> Me
     measures["log loss"] = _around(loss, _noise((even - loss) / true.sum(), sigma), spread, z, (0, np.inf), gap)
     chance = (ends[1:] + ends[:-1]) / 2
     cellwise = tuple(_cell(float(w), float(r), float(p), sigma, z) for (w, r), p in zip(sure, chance, strict=True))
-    return Measured(people, measures, tuple(each for each in cellwise if each is not None))
+    return MeasuredModel(people, measures, tuple(each for each in cellwise if each is not None))
 
 
-def numbers(noisy: Sequence[int], sigma: float, confidence: float, *, width: float, largest: float) -> Measured:
+def numbers(noisy: Sequence[int], sigma: float, confidence: float, *, width: float, largest: float) -> MeasuredModel:
     """Return the measures of a model of numbers from the sums of `ErrorSums`.
 
     `width` is the range of the outcome and `largest` the error that counts at most, both in the outcome's own units;
@@ -157,7 +157,7 @@ def numbers(noisy: Sequence[int], sigma: float, confidence: float, *, width: flo
     z = NormalDist().inv_cdf((1 + confidence) / 2)
     people = Measure(float(total), float(z * noise[0]))
     if total <= 2 * people.margin:
-        return Measured(people, {})
+        return MeasuredModel(people, {})
     mean_size, mean_square = size / total, square / total
     error_noise = sqrt(noise[2] ** 2 + (mean_square * noise[0]) ** 2) / total
     spread = max(fourth / total - mean_square**2, 2 * mean_square**2) / total
@@ -176,7 +176,7 @@ def numbers(noisy: Sequence[int], sigma: float, confidence: float, *, width: flo
         var_spread = max(around * (1 - around), 0) / total
         relative = sqrt((sure / mean_square) ** 2 + (var_noise**2 + var_spread) / variance**2)
         measures["R²"] = Measure(float(1 - fraction), float(z * fraction * relative))
-    return Measured(people, measures)
+    return MeasuredModel(people, measures)
 
 
 # --- two classes ---

@@ -22,7 +22,7 @@ from tacit.pictures import (
     PALE,
     RED,
     Axis,
-    Level,
+    LevelLine,
     Look,
     Spec,
     as_chart,
@@ -188,7 +188,7 @@ class Overfitting:
         x = Axis("features kept", log=True, values=KEPT, form=",d")
         y = Axis("people predicted right", form=".0%", domain=(0.48, 0.74))
         title = "What an analyst is told, where there is nothing to find"
-        return line_panel(points, looks, x=x, y=y, title=title, levels=[Level(0.5, "", below=True)])
+        return line_panel(points, looks, x=x, y=y, title=title, levels=[LevelLine(0.5, "", below=True)])
 
 
 def _promised_panel() -> Spec:

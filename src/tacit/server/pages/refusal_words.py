@@ -75,7 +75,7 @@ _TITLES = {
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownRefusal:
     """A refusal on a page: a line in the visitor's language if the sentence below it is English, and the way out."""
 
     status: int
@@ -84,22 +84,24 @@ class Shown:
     hint: str
 
 
-def shown_refusal(problem: Problem, language: str, say: Callable[[str], str]) -> Shown:
+def shown_refusal(problem: Problem, language: str, say: Callable[[str], str]) -> ShownRefusal:
     """Return a refusal in the words of a page; `say` translates."""
     charged = problem.kind == "refused-after-learning"
     found, words, way_out = (None, "", "") if charged else _own(problem.detail)
     hint = say(way_out) if way_out else _offered(problem.hint)
     if language == "en":
-        return Shown(problem.status, "", problem.detail, hint)
+        return ShownRefusal(problem.status, "", problem.detail, hint)
     if found is None:
-        return Shown(problem.status, say(_TITLES.get(problem.kind, N_("This did not work:"))), problem.detail, hint)
+        return ShownRefusal(
+            problem.status, say(_TITLES.get(problem.kind, N_("This did not work:"))), problem.detail, hint
+        )
     if not way_out:
         meant = _MEANT.search(problem.hint)
         hint = "" if meant is None else say(N_("Did you mean '%(name)s'?")) % {"name": meant[1]}
     named = {name: _SIGNS.get(each, each) for name, each in found.groupdict().items()}
     place = _PLACE.search(problem.detail)
     where = "" if place is None else say(N_(" (line %(line)s, column %(column)s)")) % place.groupdict()
-    return Shown(problem.status, "", say(words) % named + where, hint)
+    return ShownRefusal(problem.status, "", say(words) % named + where, hint)
 
 
 def _own(detail: str) -> tuple[re.Match[str] | None, str, str]:
