@@ -1,136 +1,132 @@
 """Questions: two doors, SQL and Python, that make one tree of frozen records, and the checks on it."""
 
-import importlib
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from tacit.query.after.after_check import after_in_words
-    from tacit.query.after.postprocess import (
-        apply_postprocessing,
-        evaluate,
-        noisy_columns_of,
-        picks_by_noise,
-        shown_outputs,
-        with_intervals,
-    )
-    from tacit.query.after.spans import (
-        Moves,
-        Parts,
-        Span,
-        moves_of,
-        parts_of_window,
-        rows_read,
-        span_of,
-        window_span_of,
-    )
-    from tacit.query.check import type_of
-    from tacit.query.column_expressions import Col, col
-    from tacit.query.compound import (
-        ADDED_UP_MOST,
-        Aside,
-        Branch,
-        Compound,
-        adds_up,
-        aside_queries,
-        grouping_name,
-        level_queries,
-        listed_keys,
-    )
-    from tacit.query.frame import (
-        AggregateSpec,
-        Frame,
-        add_derived,
-        add_keys,
-        add_where,
-        binned,
-        correlation,
-        count,
-        count_distinct,
-        count_units,
-        covariance,
-        make_query,
-        max,
-        mean,
-        median,
-        min,
-        quantile,
-        quantile_name,
-        ranked,
-        std,
-        sum,
-        variance,
-    )
-    from tacit.query.frame_joins import frame_side, joined_frame
-    from tacit.query.joins import (
-        PAIRS_MOST,
-        Joined,
-        NamedRows,
-        Side,
-        is_public,
-        join,
-        public_declaration,
-        public_side,
-        publics_of,
-        relation_lines,
-        tables_of,
-    )
-    from tacit.query.kind import (
-        BOOL,
-        DATE,
-        DIGITS_MAX,
-        FLOAT,
-        INT,
-        INT_LEAST,
-        INT_MOST,
-        TEXT,
-        TIMESTAMP,
-        Kind,
-        common,
-        decimal,
-        kind_of_column,
-        kind_of_value,
-        phrase,
-    )
-    from tacit.query.language.named_functions import POSITION_MAX
-    from tacit.query.limits import PUBLIC_KEYS_MAX, limit_cells
-    from tacit.query.literal import Pattern, Wild, key_value, pattern_parts
-    from tacit.query.nodes import (
-        PLACES,
-        Aggregate,
-        AggregateKind,
-        Call,
-        Column,
-        Expression,
-        Join,
-        Marked,
-        Output,
-        PerUnit,
-        PostProcessing,
-        PublicRows,
-        QuantileOf,
-        Query,
-        Relation,
-        RowWise,
-        Scalar,
-        Shown,
-        SomeUnits,
-        TableRows,
-        Type,
-        UnitAggregate,
-        Value,
-        Window,
-        columns_of,
-    )
-    from tacit.query.question_json import question_from, question_record
-    from tacit.query.ranges import ends_of, with_bounds, with_ranges
-    from tacit.query.relations import declaration_of, narrowed, no_more_rows_than, relation_mark, unit_aggregate_kind
-    from tacit.query.rows_json import Rows, question_about
-    from tacit.query.sql.dialects import in_dialect, quoted_name
-    from tacit.query.sql.names import question_text
-    from tacit.query.sql.questions import parse_query, parse_question, tables_named
-    from tacit.query.sql.sql_text import name_of, show, show_value
-    from tacit.query.typecheck import kind_of
-    from tacit.query.unit_frame import per_unit
+from tacit.query.after.after_check import after_in_words
+from tacit.query.after.postprocess import (
+    apply_postprocessing,
+    evaluate,
+    noisy_columns_of,
+    picks_by_noise,
+    shown_outputs,
+    with_intervals,
+)
+from tacit.query.after.spans import (
+    Moves,
+    Parts,
+    Span,
+    moves_of,
+    parts_of_window,
+    rows_read,
+    span_of,
+    window_span_of,
+)
+from tacit.query.check import type_of
+from tacit.query.column_expressions import Col, col
+from tacit.query.compound import (
+    ADDED_UP_MOST,
+    Aside,
+    Branch,
+    Compound,
+    adds_up,
+    aside_queries,
+    grouping_name,
+    level_queries,
+    listed_keys,
+)
+from tacit.query.frame import (
+    AggregateSpec,
+    Frame,
+    add_derived,
+    add_keys,
+    add_where,
+    binned,
+    correlation,
+    count,
+    count_distinct,
+    count_units,
+    covariance,
+    make_query,
+    max,
+    mean,
+    median,
+    min,
+    quantile,
+    quantile_name,
+    ranked,
+    std,
+    sum,
+    variance,
+)
+from tacit.query.frame_joins import frame_side, joined_frame
+from tacit.query.joins import (
+    PAIRS_MOST,
+    Joined,
+    NamedRows,
+    Side,
+    is_public,
+    join,
+    public_declaration,
+    public_side,
+    publics_of,
+    relation_lines,
+    tables_of,
+)
+from tacit.query.kind import (
+    BOOL,
+    DATE,
+    DIGITS_MAX,
+    FLOAT,
+    INT,
+    INT_LEAST,
+    INT_MOST,
+    TEXT,
+    TIMESTAMP,
+    Kind,
+    common,
+    decimal,
+    kind_of_column,
+    kind_of_value,
+    phrase,
+)
+from tacit.query.language.named_functions import POSITION_MAX
+from tacit.query.limits import PUBLIC_KEYS_MAX, limit_cells
+from tacit.query.literal import Pattern, Wild, key_value, pattern_parts
+from tacit.query.nodes import (
+    PLACES,
+    Aggregate,
+    AggregateKind,
+    Call,
+    Column,
+    Expression,
+    Join,
+    Marked,
+    Output,
+    PerUnit,
+    PostProcessing,
+    PublicRows,
+    QuantileOf,
+    Query,
+    Relation,
+    RowWise,
+    Scalar,
+    Shown,
+    SomeUnits,
+    TableRows,
+    Type,
+    UnitAggregate,
+    Value,
+    Window,
+    columns_of,
+)
+from tacit.query.question_json import question_from, question_record
+from tacit.query.ranges import ends_of, with_bounds, with_ranges
+from tacit.query.relations import declaration_of, narrowed, no_more_rows_than, relation_mark, unit_aggregate_kind
+from tacit.query.rows_json import Rows, question_about
+from tacit.query.sql.dialects import in_dialect, quoted_name
+from tacit.query.sql.names import question_text
+from tacit.query.sql.questions import parse_query, parse_question, tables_named
+from tacit.query.sql.sql_text import name_of, show, show_value
+from tacit.query.typecheck import kind_of
+from tacit.query.unit_frame import per_unit
 
 __all__ = [
     "ADDED_UP_MOST",
@@ -266,153 +262,3 @@ __all__ = [
     "with_intervals",
     "with_ranges",
 ]
-
-# name -> the module that has it, loaded when the name is first used
-_HOMES = {
-    "in_dialect": "tacit.query.sql.dialects",
-    "quoted_name": "tacit.query.sql.dialects",
-    "Rows": "tacit.query.rows_json",
-    "question_about": "tacit.query.rows_json",
-    "question_from": "tacit.query.question_json",
-    "question_record": "tacit.query.question_json",
-    "question_text": "tacit.query.sql.names",
-    "NamedRows": "tacit.query.joins",
-    "tables_named": "tacit.query.sql.questions",
-    "frame_side": "tacit.query.frame_joins",
-    "joined_frame": "tacit.query.frame_joins",
-    "public_side": "tacit.query.joins",
-    "Join": "tacit.query.nodes",
-    "Marked": "tacit.query.nodes",
-    "PublicRows": "tacit.query.nodes",
-    "RowWise": "tacit.query.nodes",
-    "PLACES": "tacit.query.nodes",
-    "SomeUnits": "tacit.query.nodes",
-    "Joined": "tacit.query.joins",
-    "Side": "tacit.query.joins",
-    "is_public": "tacit.query.joins",
-    "join": "tacit.query.joins",
-    "public_declaration": "tacit.query.joins",
-    "publics_of": "tacit.query.joins",
-    "relation_lines": "tacit.query.joins",
-    "tables_of": "tacit.query.joins",
-    "ends_of": "tacit.query.ranges",
-    "name_of": "tacit.query.sql.sql_text",
-    "no_more_rows_than": "tacit.query.relations",
-    "show": "tacit.query.sql.sql_text",
-    "show_value": "tacit.query.sql.sql_text",
-    "after_in_words": "tacit.query.after.after_check",
-    "PerUnit": "tacit.query.nodes",
-    "Relation": "tacit.query.nodes",
-    "TableRows": "tacit.query.nodes",
-    "UnitAggregate": "tacit.query.nodes",
-    "declaration_of": "tacit.query.relations",
-    "narrowed": "tacit.query.relations",
-    "PAIRS_MOST": "tacit.query.joins",
-    "relation_mark": "tacit.query.relations",
-    "unit_aggregate_kind": "tacit.query.relations",
-    "window_span_of": "tacit.query.after.spans",
-    "Parts": "tacit.query.after.spans",
-    "parts_of_window": "tacit.query.after.spans",
-    "span_of": "tacit.query.after.spans",
-    "Moves": "tacit.query.after.spans",
-    "moves_of": "tacit.query.after.spans",
-    "rows_read": "tacit.query.after.spans",
-    "Span": "tacit.query.after.spans",
-    "with_intervals": "tacit.query.after.postprocess",
-    "noisy_columns_of": "tacit.query.after.postprocess",
-    "evaluate": "tacit.query.after.postprocess",
-    "Window": "tacit.query.nodes",
-    "Shown": "tacit.query.nodes",
-    "PostProcessing": "tacit.query.nodes",
-    "Aggregate": "tacit.query.nodes",
-    "AggregateKind": "tacit.query.nodes",
-    "AggregateSpec": "tacit.query.frame",
-    "Col": "tacit.query.column_expressions",
-    "col": "tacit.query.column_expressions",
-    "BOOL": "tacit.query.kind",
-    "Call": "tacit.query.nodes",
-    "Column": "tacit.query.nodes",
-    "DATE": "tacit.query.kind",
-    "DIGITS_MAX": "tacit.query.kind",
-    "Expression": "tacit.query.nodes",
-    "FLOAT": "tacit.query.kind",
-    "Frame": "tacit.query.frame",
-    "INT": "tacit.query.kind",
-    "INT_LEAST": "tacit.query.kind",
-    "INT_MOST": "tacit.query.kind",
-    "Kind": "tacit.query.kind",
-    "Output": "tacit.query.nodes",
-    "POSITION_MAX": "tacit.query.language.named_functions",
-    "PUBLIC_KEYS_MAX": "tacit.query.limits",
-    "Pattern": "tacit.query.literal",
-    "QuantileOf": "tacit.query.nodes",
-    "Query": "tacit.query.nodes",
-    "Scalar": "tacit.query.nodes",
-    "TEXT": "tacit.query.kind",
-    "TIMESTAMP": "tacit.query.kind",
-    "Type": "tacit.query.nodes",
-    "Value": "tacit.query.nodes",
-    "Wild": "tacit.query.literal",
-    "add_derived": "tacit.query.frame",
-    "add_keys": "tacit.query.frame",
-    "add_where": "tacit.query.frame",
-    "apply_postprocessing": "tacit.query.after.postprocess",
-    "binned": "tacit.query.frame",
-    "common": "tacit.query.kind",
-    "correlation": "tacit.query.frame",
-    "count": "tacit.query.frame",
-    "count_distinct": "tacit.query.frame",
-    "count_units": "tacit.query.frame",
-    "covariance": "tacit.query.frame",
-    "decimal": "tacit.query.kind",
-    "key_value": "tacit.query.literal",
-    "kind_of": "tacit.query.typecheck",
-    "kind_of_column": "tacit.query.kind",
-    "kind_of_value": "tacit.query.kind",
-    "limit_cells": "tacit.query.limits",
-    "make_query": "tacit.query.frame",
-    "max": "tacit.query.frame",
-    "mean": "tacit.query.frame",
-    "median": "tacit.query.frame",
-    "min": "tacit.query.frame",
-    "parse_query": "tacit.query.sql.questions",
-    "parse_question": "tacit.query.sql.questions",
-    "ADDED_UP_MOST": "tacit.query.compound",
-    "Aside": "tacit.query.compound",
-    "Branch": "tacit.query.compound",
-    "Compound": "tacit.query.compound",
-    "adds_up": "tacit.query.compound",
-    "aside_queries": "tacit.query.compound",
-    "grouping_name": "tacit.query.compound",
-    "level_queries": "tacit.query.compound",
-    "listed_keys": "tacit.query.compound",
-    "pattern_parts": "tacit.query.literal",
-    "per_unit": "tacit.query.unit_frame",
-    "phrase": "tacit.query.kind",
-    "picks_by_noise": "tacit.query.after.postprocess",
-    "shown_outputs": "tacit.query.after.postprocess",
-    "quantile": "tacit.query.frame",
-    "quantile_name": "tacit.query.frame",
-    "ranked": "tacit.query.frame",
-    "std": "tacit.query.frame",
-    "sum": "tacit.query.frame",
-    "columns_of": "tacit.query.nodes",
-    "type_of": "tacit.query.check",
-    "variance": "tacit.query.frame",
-    "with_bounds": "tacit.query.ranges",
-    "with_ranges": "tacit.query.ranges",
-}
-
-
-def __getattr__(name: str) -> object:
-    """Load a name from its module, once (PEP 562)."""
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'tacit.query' has no attribute '{name}'")
-    value: object = getattr(importlib.import_module(home), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
