@@ -187,6 +187,18 @@ def test_a_default_collation_is_refused():
         protected((connection, name))
 
 
+@pytest.mark.parametrize("written", ["json", "query_tree", "no_output"])
+def test_a_connection_that_prints_how_many_rows_each_step_has_is_refused(written, capfd):
+    connection, name = as_connection(None)
+    connection.execute(f"SET enable_profiling = '{written}'")
+    with pytest.raises(QueryRefused, match="profiling on"):
+        protected((connection, name))
+    connection.execute("RESET enable_profiling")
+    capfd.readouterr()
+    protected((connection, name)).count().answer(epsilon=1)
+    assert capfd.readouterr().out == ""
+
+
 @pytest.mark.parametrize("macro", ["floor(x) AS x * 1000", '"ISNAN"(x) AS false', "hash(x) AS 0", "sum(x) AS 5"])
 def test_a_macro_in_place_of_a_function_is_refused(macro):
     connection, name = as_connection(None)

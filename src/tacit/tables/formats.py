@@ -371,11 +371,16 @@ def _plain_cells(table: sql.Stored) -> sql.Table:
 
 
 def _refuse_other_meanings(backend: sql.Connection) -> None:
-    """Refuse a user's DuckDB connection that changes how texts are compared, or replaces a built-in function."""
+    """Refuse a user's DuckDB connection that compares texts otherwise, replaces a function, or prints row counts."""
     if backend.con.execute("SELECT current_setting('default_collation')").fetchall()[0][0]:
         raise QueryRefused(
             "this DuckDB connection has a default collation, which can treat different units as equal"
             "\nhint: RESET default_collation, or open another connection"
+        )
+    if backend.con.execute("SELECT current_setting('enable_profiling')").fetchall()[0][0]:
+        raise QueryRefused(
+            "this DuckDB connection has profiling on, which prints exactly how many rows each step of a question has"
+            "\nhint: RESET enable_profiling, or open another connection"
         )
     # filtered in Python, because any SQL function may be replaced by the user's
     functions = backend.con.execute("SELECT function_name, internal FROM duckdb_functions()").fetchall()
