@@ -103,7 +103,7 @@ RANDOM_MODULES = ("random", "numpy.random", "np.random")
 FACE_NAMES_MAX = {
     "accounting": 33,
     "asking": 33,  # commands open tables; a client has the same verbs; a server reads trees; models learn and pay
-    "answer": 37,  # as JSON; on a page; what a ledger keeps, and as an answer; a forecast is made of terms of intervals
+    "answer": 38,  # as JSON; on a page; what a ledger keeps, and as an answer; a forecast is made of terms of intervals
     "auditing": 11,  # models too
     "auditing/attacks": 7,
     "engine": 12,  # relations, public tables, engines by the source, rows coded; a server waits for compiled loops

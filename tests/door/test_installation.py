@@ -82,3 +82,22 @@ def test_whatever_is_loaded_after_a_charge_was_looked_for_before_it(what):
 @pytest.mark.parametrize("package", ["altair", "ibis", "pandas"])
 def test_packages_that_questions_do_without_are_not_asked_for(package):
     assert asked(package, "questions")[1] == "answered"
+
+
+def test_a_frame_of_pandas_is_refused_in_words_where_it_is_not_installed():
+    code = (
+        "import sys, pyarrow, tacit\n"
+        "class Missing:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'pandas':\n"
+        "            raise ModuleNotFoundError(name)\n"
+        "sys.meta_path.insert(0, Missing())\n"
+        "table = tacit.table(pyarrow.table({'id': [1, 2]}), unit='id', budget=tacit.epsilon(2), ledger=tacit.TRYOUT)\n"
+        "answer = table.count().answer(epsilon=1)\n"
+        "try:\n"
+        "    answer.to_pandas()\n"
+        "except tacit.InvalidParameter as refused:\n"
+        "    print(str(refused).splitlines()[0])\n"
+    )
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines() == ["pandas is not installed"], done.stderr

@@ -1,6 +1,6 @@
 """Answers: post-processing of noisy integers into columns, error bars and print. Reads no row and no secret."""
 
-from tacit.answer.answer import Answer, AnswerInfo, loss_record, make_answer
+from tacit.answer.answer import Answer, AnswerInfo, as_pandas, loss_record, make_answer
 from tacit.answer.error_bars import mean_bounds, sum_levels
 from tacit.answer.missing import most_of_groups
 from tacit.answer.noise_sums import law_bound, nearest_bound, weighted_bound
@@ -26,6 +26,7 @@ __all__ = [
     "amounts",
     "answer_from",
     "answer_record",
+    "as_pandas",
     "cells",
     "closing_lines",
     "filter_line",

@@ -195,7 +195,7 @@ class Answer:
 
     def to_pandas(self) -> Any:
         """Return a pandas frame."""
-        return self.to_arrow().to_pandas()
+        return as_pandas(self.to_arrow())
 
     def to_polars(self) -> Any:
         """Return a Polars frame."""
@@ -261,6 +261,14 @@ WORDS = {
     **dict.fromkeys(("rows", "values", "collect", "fetchall", "data"), "write to_dicts(), or to_pandas()"),
     "epsilon": "write facts.loss for what the answer cost",
 }
+
+
+def as_pandas(table: pa.Table) -> Any:
+    """Return an Arrow table as a pandas frame; refuse if pandas is not installed."""
+    try:
+        return table.to_pandas()
+    except ImportError:
+        raise InvalidParameter("pandas is not installed\nhint: pip install pandas, or use to_arrow()") from None
 
 
 def make_answer(

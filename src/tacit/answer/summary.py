@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from tacit.answer.answer import Answer
+from tacit.answer.answer import Answer, as_pandas
 from tacit.answer.text import cell_text, html_lines
 from tacit.answer.words.below_answer import closing_lines
 from tacit.errors import printable
@@ -57,7 +57,7 @@ class Summary:
 
     def to_pandas(self) -> Any:
         """Return a pandas frame."""
-        return self.to_arrow().to_pandas()
+        return as_pandas(self.to_arrow())
 
     def __str__(self) -> str:
         rows = [("column", *self.statistics)]

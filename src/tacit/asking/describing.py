@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from tacit.answer import Summary, html_lines
+from tacit.answer import Summary, as_pandas, html_lines
 from tacit.errors import InvalidParameter, QueryRefused, did_you_mean, json_text, printable
 from tacit.privacy import Loss, PureLoss
 from tacit.query import AggregateSpec, Column, Frame, public_declaration
@@ -100,7 +100,7 @@ class Description:
 
     def to_pandas(self) -> Any:
         """Return a pandas frame of text."""
-        return self.to_arrow().to_pandas()
+        return as_pandas(self.to_arrow())
 
 
 def described(declaration: Declaration) -> Description:

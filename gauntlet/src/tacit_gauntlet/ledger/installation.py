@@ -12,7 +12,7 @@ from tacit_gauntlet.stage.ledger import forget_installation
 from tacit_gauntlet.stage.models import charged, people_table
 
 # Packages, and parts of one, that some question loads only after its charge.
-LOADED_LATE = ("numba", "llvmlite", "pyarrow.dataset", "pyarrow._dataset", "pyarrow_hotfix", "rich")
+LOADED_LATE = ("numba", "llvmlite", "pyarrow.dataset", "pyarrow._dataset", "duckdb", "rich")
 QUESTIONS: dict[str, Any] = {
     "a count": lambda table: table.count().answer(epsilon=1),
     "a mean by group": lambda table: table.group_by("ward").mean("age").answer(epsilon=1),
