@@ -62,8 +62,8 @@ def tasks_of(lines: pd.DataFrame) -> pd.DataFrame:
     """Return a row for each task."""
     shown = lines[lines["shown"]]
     sums = shown.groupby(TASK)[["error", "oracle", "person", "half", "held"]].mean()
-    sums["relative"] = sums["error"] / shown["truth"].abs().groupby([shown[each] for each in TASK]).mean()
-    sums["relative_half"] = sums["relative"] * sums["half"] / sums["error"]
+    size = shown["truth"].abs().groupby([shown[each] for each in TASK]).mean()
+    sums["relative"], sums["relative_half"] = sums["error"] / size, sums["half"] / size
     for baseline in ("oracle", "person"):
         sums[f"to_{baseline}"] = sums["error"] / sums[baseline]
     sums["width"] = sums["half"] / sums["error"]

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from bench.learned.page import machine, row
-from bench.questions.figures import FOUND, LISTED, figures_of, geometric_mean, read, tasks_of
+from bench.questions.figures import FOUND, LISTED, STEADY_RUNS, figures_of, geometric_mean, read, tasks_of
 from bench.questions.runs import FILE
 from bench.questions.tables import BY_NAME, FRESH
 from bench.run import record
@@ -47,7 +47,7 @@ def page(lines: pd.DataFrame, measured: str) -> str:
     return "\n".join(
         [
             INTRO.format(tables=len(names), real=real, aside=told),
-            f"Measured {measured}; {lines['run'].nunique()} runs at most, {len(lines):,} numbers.\n",
+            f"Measured {measured}; {runs_of(tasks)}, {len(lines):,} numbers.\n",
             "## Figures and limits\n",
             "| line | measured | | | promised | met |",
             "|---|---|---|---|---|---|",
@@ -62,6 +62,15 @@ def page(lines: pd.DataFrame, measured: str) -> str:
             "",
         ]
     )
+
+
+def runs_of(tasks: pd.DataFrame) -> str:
+    """Return how often questions were asked, and what few runs mean for the figures."""
+    low, often, high = (int(tasks["runs"].quantile(each)) for each in (0, 0.5, 1))
+    words = f"{often} runs of most questions, {low} to {high} of each"
+    if often < STEADY_RUNS:
+        words += f" (with fewer than {STEADY_RUNS} there is no steadiness, and the worst of many tasks is partly luck)"
+    return words
 
 
 def fresh(lines: pd.DataFrame) -> Iterator[str]:
