@@ -61,8 +61,10 @@ def shared_null() -> Iterator[None]:
         rows = joined(relation, sides)
         if relation.how != "left" or sides.unit is None:
             return rows
-        known = sides.right.table[sides.unit]
-        return rows.mutate(**{sides.unit: rows[sides.unit].isin(known).ifelse(rows[sides.unit], -1)})
+        known = sides.right.table.select(known=sides.right.table[sides.unit]).distinct()
+        both = rows.left_join(known, rows[sides.unit] == known["known"])
+        unit = original("typed SQL").cases((both["known"].notnull(), both[sides.unit]), else_=-1)
+        return both.mutate(**{sides.unit: unit}).drop("known")
 
     with in_sql(), planted("joined_rows", shared):
         yield

@@ -20,14 +20,23 @@ def _with(function: Callable[..., Any], **fixed: Any) -> Callable[..., Any]:
 
 
 def _scaled_by_the_data(steps: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda value, column: steps(value * 7 / value.cast("float64").clip(-1e6, 1e6).max(), column)
+    sql = original("typed SQL")
+
+    def by_largest(value: Any, column: Any) -> Any:
+        within = sql.greatest(sql.least(value.cast("float64"), 1e6), -1e6)
+        return steps(value * 7 / within.max().over(sql.window()), column)
+
+    return by_largest
 
 
 def _nan_as_a_number(clamped: Callable[..., Any]) -> Callable[..., Any]:
     """NaN counts as the top of its range."""
 
     def wrong(value: Any, low: Any, high: Any) -> Any:
-        return clamped(value.isnan().ifelse(high, value) if hasattr(value, "isnan") else value, low, high)
+        is_float = value.type().is_floating()
+        return clamped(
+            original("typed SQL").cases((value.isnan(), high), else_=value) if is_float else value, low, high
+        )
 
     return wrong
 
@@ -134,19 +143,34 @@ def _only_found(listed_groups: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _guessed_dialect(backend: Any, paths: Any, *, name: str) -> Any:
-    return backend.read_csv(list(paths), table_name=name, all_varchar=True, header=True)
+    _view_of_csv(backend, paths, name, "all_varchar = true, header = true")
 
 
 def _rfc_quotes(backend: Any, paths: Any, *, name: str) -> Any:
     names, delimiter = original("read_header")(paths[0])
-    text = {"columns": dict.fromkeys(names, "VARCHAR"), "auto_detect": False, "header": True, "delim": delimiter}
-    bent = {"quote": '"', "escape": '"', "ignore_errors": True, "strict_mode": False, "null_padding": True}
-    return backend.read_csv(list(paths), table_name=name, parallel=False, **text, **bent)
+    text_of = original("typed SQL").text_of
+    columns = ", ".join(f"{text_of(each)}: 'VARCHAR'" for each in names)
+    text = (
+        f"columns = {{{columns}}}, auto_detect = false, header = true, delim = {text_of(delimiter)}, parallel = false"
+    )
+    bent = "quote = '\"', escape = '\"', ignore_errors = true, strict_mode = false, null_padding = true"
+    _view_of_csv(backend, paths, name, f"{text}, {bent}")
+
+
+def _view_of_csv(backend: Any, paths: Any, name: str, how: str) -> None:
+    listed = ", ".join(map(original("typed SQL").text_of, paths))
+    backend.con.execute(f"CREATE TEMP VIEW {name} AS SELECT * FROM read_csv([{listed}], {how})")
 
 
 def _inferred(series: Any, _name: str) -> Any:
     array = pa.array(series, from_pandas=True)
     return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
+
+
+def _first_twelve(each: Any) -> Any:
+    sql = original("typed SQL")
+    placed = each.mutate(place=sql.row_number().over(sql.window(order_by=[original("UNIT")])))
+    return placed.filter(placed["place"] < 12).drop("place")
 
 
 def _by_arrival(rows: Any, keys: Any, plan: Any, _salt: str) -> Any:
@@ -250,7 +274,7 @@ bug(
     "bounded by a limit on all units together",
     killed_by="S16",
     published="a cap on the table instead of one on each unit",
-    swap=lambda: [("bound_groups", lambda each, *_: each.order_by(original("UNIT")).limit(12))],
+    swap=lambda: [("bound_groups", lambda each, *_: _first_twelve(each))],
 )
 bug(
     "groups of a unit not bounded",
