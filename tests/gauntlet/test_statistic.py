@@ -63,8 +63,8 @@ def test_the_ratio_bound_proves_a_loss_only_where_the_samples_do():
 def test_the_correlation_bound_is_above_what_was_seen_and_shrinks_with_samples():
     few, many = (statistic.correlation_upper(0.01, n) for n in (1_000, 100_000))
     assert 0.01 < many < few < 0.2
-    # a sample's z of 4.753 standard errors is the one-in-a-million quantile
-    assert math.atanh(many) - math.atanh(0.01) == pytest.approx(4.753424 / math.sqrt(100_000 - 3), rel=1e-5)
+    # a sample's z of 5.998 standard errors is the quantile of one in 10^9
+    assert math.atanh(many) - math.atanh(0.01) == pytest.approx(5.997807 / math.sqrt(100_000 - 3), rel=1e-5)
 
 
 @pytest.mark.parametrize(("successes", "trials"), [(-1, 10), (11, 10), (0, 0)])
