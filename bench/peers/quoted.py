@@ -10,16 +10,17 @@ DISCRETE, FLOATING = "discrete Laplace, 10", "Laplace, 10"
 BEGIN, END = "<!-- quoted from docs/benchmarks.md by make bench-peers -->\n", "<!-- end of quote -->\n"
 WORDS = """
 A grouped count, sum and mean of a million rows, with every person bounded, noise on every cell and the charge on disk,
-takes {small:.1g} times as long as DuckDB's bare `GROUP BY item, person` on the same Parquet file, and {large:.1g} times
-at ten million rows, where OpenDP takes {peer:.0f} times as long as Tacit. Until the kernel is compiled, in SQL, it is
-{sql:.1g} times DuckDB's. A million exact discrete-Laplace draws, from a cipher's keystream, take {numpy:.1g} times as
-long as numpy's own floating and predictable `laplace`; the fastest peer's take {fastest:.0f} times as long as Tacit's.
-[Beside its peers](docs/benchmarks.md) has every figure and how it was measured: `make bench-peers`.
+takes {small:.1g} times the time of DuckDB's bare `GROUP BY item, person` on the same Parquet file, and {large:.1g}
+times at ten million rows, where OpenDP takes {peer:.0f} times the time of Tacit. The first runs use SQL and take
+{sql:.1g} times DuckDB's time, until the kernel is compiled. A million exact discrete-Laplace draws, from a cipher's
+keystream, take {numpy:.1g} times the time of numpy's floating and predictable `laplace`; the fastest peer's take
+{fastest:.0f} times Tacit's. [Beside its peers](docs/benchmarks.md) has every figure and how it was measured:
+`make bench-peers`.
 """
 
 
 def quoted(figures: Figures) -> str:
-    """Return the sentences; nothing where their figures are not all there."""
+    """Return the sentences, or an empty text if a figure is missing."""
 
     def time(subject: str, case: str, library: str, quantity: str = "seconds") -> float:
         return figures.value(subject, case, library, quantity) or 0.0

@@ -1,11 +1,11 @@
 """Every error that Tacit raises, the one warning, and the text that errors are made of.
 
-Each error states what is wrong, the rule, and what the user can do. It depends only on the question and on public
+The message states the mistake, the rule, and the remedy. The message depends only on the question and on public
 metadata: it never quotes a row and never depends on one. There is one level of inheritance: catch `TacitError` for all.
 
 Below them, `did_you_mean` suggests the name that was probably meant, and `printable` makes other people's text safe for
 a screen. A key, a column's name or a ledger's reason may hold characters that a terminal obeys (an escape sequence that
-moves the cursor, sets the title or pastes), or that reorder the text around them. They are shown as `\\x1b`.
+moves the cursor, sets the title or pastes), or that reorder the text around them. Such characters are shown as `\\x1b`.
 """
 
 import difflib
@@ -26,7 +26,7 @@ class TacitError(Exception):
     """The root of all our errors: the message names what is wrong, the rule, and the way out."""
 
     def __str__(self) -> str:
-        return printable(super().__str__(), keeping="\n")  # it may hold names from a file that a stranger wrote
+        return printable(super().__str__(), keeping="\n")  # the text may have names from a stranger's file
 
     def _render_traceback_(self) -> list[str]:
         """Return what a notebook shows: the asker's own lines and the message; all of it if TACIT_DEBUG is set."""
@@ -52,7 +52,7 @@ def frames_of_ours() -> int:
 
 
 class LargeEpsilonWarning(UserWarning):
-    """An epsilon so large that it promises little to one person. Give a smaller epsilon if you can."""
+    """An epsilon so large that the promise to one person is weak. Give a smaller epsilon if you can."""
 
 
 class InvalidParameter(TacitError):
@@ -60,7 +60,7 @@ class InvalidParameter(TacitError):
 
 
 class UnknownName(TacitError, AttributeError):
-    """An object has no attribute of this name. Use the name that the message suggests."""
+    """An object lacks an attribute of this name. Use the name that the message suggests."""
 
 
 class QueryRefused(TacitError):
@@ -72,15 +72,15 @@ class BudgetExceeded(TacitError):
 
 
 class NotAllowed(TacitError):
-    """Whoever asks may not ask this: unknown, ended, an auditor, or of other tables. The curator can let them in."""
+    """The asker may not ask this: unknown, ended, an auditor, or for other tables. The curator can let them in."""
 
 
 class LedgerError(TacitError):
-    """The ledger cannot be trusted or written, so nothing is answered. The message names the repair."""
+    """The ledger cannot be trusted or written, so no answer is given. The message names the repair."""
 
 
 class DeadRequest(TacitError):
-    """This request id was charged and never answered. Ask again under a new id; that is a new charge."""
+    """This request id was charged and never answered. Ask again under a new id; the new id is a new charge."""
 
 
 class BeingAnswered(TacitError):
@@ -88,26 +88,27 @@ class BeingAnswered(TacitError):
 
 
 class EngineError(TacitError):
-    """The engine failed after the charge. One fixed message, whatever the cause; the curator's log has the class."""
+    """The engine failed after the charge. The message is fixed, for every cause; the curator's log has the class."""
 
 
 class NoRandomness(TacitError):
     """The operating system gave no randomness, so no answer is given. Try again on a healthy machine."""
 
 
-# What it says, where it is said after a charge too.
+# The message of NoRandomness, also used if it comes after a charge.
 NO_RANDOMNESS = (
     "the operating system gave no fresh randomness, so nothing was released"
     "\nhint: check that getrandom or /dev/urandom works for this process, then ask again"
 )
 
 
-# How a refusal for want of room ends, if its request has spent nothing.
-NOTHING_CHARGED = "nothing was charged or read"
+# The end of a refusal for want of room, if its request has not spent budget.
+NOTHING_CHARGED = "no charge was made and no row was read"
 
 
 class SelfTestFailed(TacitError):
-    """This installation does not work as it should. Install it again; answer nothing with it until the test passes."""
+    """This installation does not work as it should. Install it again; do not answer questions with it until the test
+    passes."""
 
 
 # ---- The name that was probably meant.
@@ -144,11 +145,11 @@ def unknown_name(owner: object, name: str, words: Mapping[str, str]) -> Attribut
 # Unicode categories that a screen obeys: controls, formats (also the direction of writing), lone surrogates, separators
 # of lines and paragraphs.
 OBEYED = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-JOINERS = "\u200c\u200d"  # part of how words and pictures are written, and of nothing else
+JOINERS = "\u200c\u200d"  # only for writing words and pictures
 
 
 def with_article(name: str) -> str:
-    """Return a name with the article that it is spoken with: a user_id, an id."""
+    """Return a name with its spoken article: a user_id, an id."""
     return f"{'an' if name[:1].lower() in ('a', 'e', 'i', 'o') else 'a'} {name}"
 
 

@@ -3,10 +3,10 @@
 `read_small` reads a catalog or a certificate whole, up to a limit. A path may lead to an endless device, or to a file
 that is far too large. A pipe is read too.
 
-`fault_of` checks that nobody else can change what is at a path. Every folder from the root down must belong to us or to
-the system, and nobody else may write to it. A folder such as /tmp, where others may write but cannot rename our files,
-may be on the way but not at the end. Links are followed by the same rule. Each step is checked, and so cannot change,
-before the next one is read: the path that was checked is the path that is used.
+`fault_of` checks that other users cannot change the file or folder at a path. Every folder from the root down must
+belong to us or to the system, and be closed to writing by others. A folder such as /tmp, where others may write but
+cannot rename our files, may be on the way but not at the end. Links are followed by the same rule. A step is checked,
+and so cannot change, before the next one is read: the path that was checked is the path that is used.
 """
 
 import grp
@@ -27,7 +27,7 @@ def path_of(path: object) -> Path:
 
 
 def write_text(path: object, text: str) -> None:
-    """Write a text to the file that a user named; refuse a place where that is not possible."""
+    """Write a text to the file that a user named; refuse a place at which that is impossible."""
     try:
         path_of(path).write_text(text, encoding="utf-8")
     except OSError:

@@ -1,17 +1,17 @@
-"""The public clock: when an outcome may leave, so that the time it took shows nothing of the rows.
+"""The public clock: the time at which an outcome may leave, chosen so that it does not reveal the rows.
 
-One person with many rows makes an answer slower, and so do a predicate that is slow on some rows and an engine that
-fails early. So an outcome after a charge does not leave when it is ready. It leaves at a public tick: T, 2T, 4T or 8T
-after the question was asked, and after 8T at four ticks in each doubling (10T, 12T, 14T, 16T, 20T ...), so that a long
-question does not wait for twice its time. T is declared for a table and is not secret. A question about several tables
-has the longest T of them. A refusal before the charge depends only on public facts, and leaves at once.
+An answer takes longer for a person with many rows, a predicate that is slow on some rows, or an engine that fails
+early. So an outcome after a charge does not leave when it is ready. The outcome leaves at a public tick: T, 2T, 4T or
+8T after the question was asked, and after 8T at four ticks in each doubling (10T, 12T, 14T, 16T, 20T ...), so that a
+long question does not wait for twice its time. T is declared for a table and is not secret. A question about several
+tables has the longest T of them. A refusal before the charge depends only on public facts, and leaves at once.
 
-An answer is written to the ledger, whose entries have times too, in the middle between two ticks, and leaves at the
-second of them: a receipt and a certificate show no more than the tick does. Each fact that a question learns first is
-written in such a middle too, counted from the entry before, and the answer leaves at the first tick after all of them.
+Ledger entries have times too. So an answer is written in the middle between two ticks, and leaves at the second of
+them: a receipt and a certificate show no more than the tick does. Facts that a question learns first are written in
+such a middle too, counted from the entry before, and the answer leaves at the first tick after all of them.
 
-`holding` waits by itself. A server, whose threads have other things to do, hands over a `PublicClock` with `noting`,
-and waits as it likes. `past_the_charge` is called by the one way to pay (asking/paying.py) as soon as there is a
+`holding` waits by itself. A server's threads are needed elsewhere, so it hands over a `PublicClock` with `noting`, and
+waits by its own means. `past_the_charge` is called by the one way to pay (asking/paying.py) as soon as there is a
 charge, or an answer that was paid for before.
 """
 
@@ -53,14 +53,14 @@ class PublicClock:
     def wait_to_write(self) -> None:
         """Wait for the first middle between two ticks, counted from the last entry: the result is written then.
 
-        A failure waits as long. Each fact that a call learns first is written so too.
+        A failure waits for the same time. Facts that a call learns first are written so too.
         """
         due = self._taken() - self.written
         self.written += next(middle for middle in _middles(self.every) if middle >= due)
         self.wait(max(float(self.written - self._taken()), 0.0))
 
     def seconds_left(self) -> float:
-        """Return how long an outcome that is ready now has to wait: not at all if there was no charge."""
+        """Return the wait of an outcome that is ready now: 0 if it was not charged."""
         if not self.is_past_charge:
             return 0.0
         taken = self._taken()
@@ -90,7 +90,7 @@ def _middles(every: Fraction) -> Iterator[Fraction]:
 
 
 def longest(holds: Iterable[Fraction | None]) -> Fraction | None:
-    """Return the longest of several holds; None if there is none."""
+    """Return the longest of several holds; None if there are none."""
     return max((each for each in holds if each is not None), default=None)
 
 
@@ -98,7 +98,7 @@ _CURRENT: ContextVar[PublicClock | None] = ContextVar("tacit_public_clock", defa
 
 
 def past_the_charge(*, is_new: bool = False) -> None:
-    """Note that from here on rows, or what was learned of them, decide how long things take; and a charge just made."""
+    """Note that from here on rows, or facts learned from them, decide the time; and a charge just made."""
     clock = _CURRENT.get()
     if clock is not None:
         clock.is_past_charge = True
@@ -106,7 +106,7 @@ def past_the_charge(*, is_new: bool = False) -> None:
 
 
 def wait_to_write() -> None:
-    """Wait until an outcome that is ready may be written: called where rows were read, whatever came of it."""
+    """Wait until an outcome that is ready may be written: called after reading rows, for every outcome."""
     clock = _CURRENT.get()
     if clock is not None:
         clock.wait_to_write()
@@ -114,7 +114,7 @@ def wait_to_write() -> None:
 
 @contextmanager
 def noting(clock: PublicClock) -> Iterator[None]:
-    """Note on this clock whether what runs inside charges anything; whoever gave the clock waits."""
+    """Note on this clock whether what runs inside charges anything; the giver of the clock waits."""
     before = _CURRENT.set(clock)
     try:
         yield
@@ -124,9 +124,9 @@ def noting(clock: PublicClock) -> Iterator[None]:
 
 @contextmanager
 def holding(every: Fraction | None, *, sleep: Callable[[float], None] = time.sleep) -> Iterator[None]:
-    """Let whatever happens inside after a charge leave at a public tick: a value, an error, an interruption.
+    """Let every outcome inside after a charge leave at a public tick: a value, an error, an interruption.
 
-    Inside another such call the outer one waits, on ticks that are at least as far apart.
+    Inside another such call the outer one waits, on ticks that are at least that far apart.
     """
     outer = _CURRENT.get()
     if outer is not None:

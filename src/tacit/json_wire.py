@@ -1,9 +1,9 @@
 """JSON as it travels between a server and its clients: read strictly, written exactly.
 
-What comes from outside is small, shallow, and means one thing: no name twice in an object, no NaN, no number with a
-point or an exponent. An amount is decimal text, which everybody reads alike, while a JSON number with a point is a
-float to most. What goes out is exact: whole numbers have all of their digits, and a float is the shortest decimal that
-is read back as the same float.
+Incoming JSON is small, shallow, and means one thing: names are unique in an object, and NaN and numbers with a point
+or an exponent are refused. An amount is decimal text, which all readers parse alike, while most parse a JSON number
+with a point as a float. Outgoing JSON is exact: whole numbers have all of their digits, and a float is the shortest
+decimal that is read back as the same float.
 """
 
 import json
@@ -27,7 +27,7 @@ TAGGED_CHARACTERS_MAX = 100
 
 
 def read_json(body: bytes, *, bytes_max: int = BYTES_MAX) -> Any:
-    """Return what a body says; one that is too large, too deep or could be read in two ways is refused.
+    """Return what a body says; a body that is too large, too deep or ambiguous is refused.
 
     >>> read_json(b'{"epsilon": "0.1"}')
     {'epsilon': '0.1'}
@@ -49,7 +49,7 @@ def read_json(body: bytes, *, bytes_max: int = BYTES_MAX) -> Any:
 
 
 def write_json(record: Any) -> bytes:
-    """Return a record as JSON, in UTF-8; a number that JSON has no word for is tagged.
+    """Return a record as JSON, in UTF-8; a number without a JSON form is tagged.
 
     >>> write_json({"n": 2**64 + 1, "low": float("-inf")})
     b'{"n":18446744073709551617,"low":{"$float":"-inf"}}'
@@ -59,7 +59,7 @@ def write_json(record: Any) -> bytes:
 
 
 def tagged(value: Any) -> Any:
-    """Return a value with what JSON has no type for tagged: dates, exact fractions, infinite numbers."""
+    """Return a value with types that JSON lacks tagged: dates, exact fractions, infinite numbers."""
     if isinstance(value, dict):
         return {name: tagged(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
@@ -87,7 +87,7 @@ def untagged(value: Any) -> Any:
 
 
 def scalar_record(value: Any) -> Any:
-    """Return a constant of a question as JSON: a float is tagged too, since numbers that come in have no point."""
+    """Return a constant of a question as JSON: a float is tagged too, since incoming numbers may not have a point."""
     return {f"{TAG}float": repr(value)} if isinstance(value, float) else tagged(value)
 
 
@@ -151,7 +151,7 @@ def _integer(written: str) -> int:
 
 
 def _refuse_depth(text: str) -> None:
-    """Refuse brackets that nest deeper than any question does; those inside of texts do not count."""
+    """Refuse brackets that nest deeper than any question does; brackets inside texts do not count."""
     deep = 0
     in_text = escaped = False
     for character in text:

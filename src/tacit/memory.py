@@ -2,7 +2,7 @@
 
 The limit is TACIT_MEMORY, such as 4GB, or half of the machine's memory. Rows beyond it go to a private folder for the
 duration of a question. The folder is removed when the process ends. A killed process cannot remove its folder, so the
-next process does. It recognizes a dead process by its lock, which the system releases with the process.
+next process does. A dead process is recognised by its lock, which the system releases with the process.
 """
 
 import atexit
@@ -24,9 +24,9 @@ LEARNT = 32_000_000
 def reuse_freed_memory() -> None:
     """Make the C library keep freed memory for the next batch, instead of returning it to the system.
 
-    glibc keeps freed blocks up to the size of the largest block freed so far. So one large block is allocated and freed
-    here, untouched. Otherwise a stream of batches fetches every page again, which takes half as long again as reading
-    the rows or drawing the noise.
+    glibc keeps freed blocks up to the size of the largest block freed before. So one large block is allocated and freed
+    here, untouched. Otherwise a stream of batches fetches every page again, which adds half to the time of reading the
+    rows or drawing the noise.
     """
     bytes(LEARNT)
 
@@ -38,7 +38,7 @@ LEAST = 256 << 20
 
 
 def declared_memory() -> int | None:
-    """Return TACIT_MEMORY in bytes, or None where it is not set."""
+    """Return TACIT_MEMORY in bytes, or None if it is not set."""
     setting = os.environ.get("TACIT_MEMORY")
     if setting is None:
         return None
@@ -67,12 +67,12 @@ _mine: tuple[int, Path] | None = None
 
 
 def spill_folder() -> Path:
-    """Return this process's folder, which only its user can read; those of dead processes are removed."""
+    """Return this process's folder, which only its user can read; folders of dead processes are removed."""
     global _mine
     if _mine is not None and _mine[0] == os.getpid() and _mine[1].is_dir():
         return _mine[1]
     _remove_dead(Path(tempfile.gettempdir()))
-    unnamed = Path(tempfile.mkdtemp(prefix="tacit-new-"))  # for its owner alone
+    unnamed = Path(tempfile.mkdtemp(prefix="tacit-new-"))  # only for its owner
     lock = os.open(unnamed / LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)  # held until the process ends; a folder has its lock before it has its name
     folder = unnamed.with_name(PREFIX + unnamed.name.removeprefix("tacit-new-"))
@@ -83,7 +83,7 @@ def spill_folder() -> Path:
 
 
 def refuse_without_folder() -> None:
-    """Refuse before any charge if nothing can be written to the folder: whether a question needs it depends on rows.
+    """Refuse before any charge if the folder cannot be written to: whether a question needs it depends on rows.
 
     The test writes one block to a file that is deleted at once.
     """
@@ -94,7 +94,7 @@ def refuse_without_folder() -> None:
         is_written = False
     if not is_written:
         raise QueryRefused(
-            "the folder for temporary files cannot be written to, and questions may need it; nothing was charged"
+            "the folder for temporary files cannot be written to, and questions may need it; no charge was made"
             "\nhint: free some space there, or set TMPDIR to a folder that can be written to, and start again"
         )
 

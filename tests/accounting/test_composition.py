@@ -161,7 +161,7 @@ def test_a_mapping_says_how_often() -> None:
 @pytest.mark.parametrize(
     ("events", "options", "says"),
     [
-        ([], {"delta": 1e-6}, "nothing to compose"),
+        ([], {"delta": 1e-6}, "the batch is empty"),
         ([NOISE], {}, "give delta"),
         ([NOISE], {"delta": 1e-6, "epsilon": 1}, "give delta"),
         ([NOISE], {"delta": 0}, "not pure"),

@@ -207,7 +207,7 @@ def test_a_coarse_wrong_root_would_show(monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_batch_too_fine_for_any_grid_is_refused_by_name() -> None:
     from tacit.errors import InvalidParameter
 
-    with pytest.raises(InvalidParameter, match="nothing to compose"):
+    with pytest.raises(InvalidParameter, match="the batch is empty"):
         Total([])
     with pytest.raises(InvalidParameter, match="epsilon must be at least 0"):
         total((PureChoice(Fraction(1)), 2)).delta(Fraction(-1))

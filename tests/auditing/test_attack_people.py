@@ -68,7 +68,7 @@ def test_people_print_without_their_secrets(path):
     ("words", "message"),
     [
         ({"secret": "diagnosis"}, "name the value that means yes"),
-        ({"secret": "nothing"}, "it has postcode, age"),
+        ({"secret": "nothing"}, "the columns are postcode, age"),
         ({"by": ["nothing"]}, "no column 'nothing'"),
         ({"by": ["ill"]}, "not the secret column"),
         ({"by": []}, "not the secret column"),
@@ -95,5 +95,5 @@ def test_a_file_that_is_not_what_its_ending_says_is_refused_without_quoting_it(t
 def test_an_empty_table_is_refused(tmp_path):
     empty = tmp_path / "people.parquet"
     pq.write_table(pa.table({"ill": pa.array([], pa.bool_()), "age": pa.array([], pa.int64())}), empty)
-    with pytest.raises(InvalidParameter, match="no rows"):
+    with pytest.raises(InvalidParameter, match="the table is empty"):
         read_people(empty, secret="ill", by=["age"])

@@ -104,7 +104,7 @@ def test_a_bound_is_printed_rounded_up_beside_measured_shares():
     )
     found = members.Membership(10, 10, 10, 1, 1.0, 1.0, points, 10.0)
     assert "99.9 %" not in str(found)  # all guesses were right, and the bound is 99.991 %
-    assert "nobody can expect more than 100 %" in found.sentence
+    assert "no attacker can expect more than 100 %" in found.sentence
     for loss in ("0.1", "1", "3", "10"):
         bound = explain(Fraction(loss)).one.advantage
         assert Fraction(at_most(float(bound)).removesuffix(" %")) >= bound * 100

@@ -23,7 +23,7 @@ def test_a_planted_person_is_not_told_apart_by_more_than_is_charged():
     found = audited(120)
     assert not found.violated
     assert found.draws == 120
-    assert "nothing was charged" in str(found)
+    assert "no charge was made" in str(found)
 
 
 def test_missing_noise_is_seen(monkeypatch: pytest.MonkeyPatch):

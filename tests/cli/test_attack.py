@@ -63,7 +63,7 @@ def test_a_picture_is_drawn_and_the_sentence_stays_last(tacit_command, tmp_path)
     picture = tmp_path / "difference.svg"
     ran = tacit_command("attack", "difference", "--streets", "20", "--plot", picture)
     assert picture.read_text().startswith("<svg")
-    assert ran.out.rstrip().splitlines()[-1].startswith("Two exact counts give")
+    assert ran.out.rstrip().splitlines()[-1].startswith("Two exact counts reveal")
 
 
 def test_a_picture_that_cannot_be_written_is_refused_before_the_work(tacit_command, tmp_path):

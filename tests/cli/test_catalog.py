@@ -57,7 +57,7 @@ def test_a_file_is_still_a_file(tacit_command):
 @pytest.mark.parametrize("command", ["ask", "plan"])
 def test_a_missing_file_is_reported_before_a_missing_option(tacit_command, command):
     ran = tacit_command(command, "gone.parquet", "SELECT COUNT(*) FROM gone", "--epsilon", 1)
-    assert (ran.code, "there is no file" in ran.err, "--unit" in ran.err) == (2, True, False)
+    assert (ran.code, "no file exists" in ran.err, "--unit" in ran.err) == (2, True, False)
 
 
 @pytest.mark.parametrize("is_declared", [True, False])
@@ -173,7 +173,7 @@ def test_a_mistyped_table_gets_its_name(tacit_command):
         (('unit = "patient"', 'unit = "patent"'), "did you mean 'patient'"),
         (("rows_per_unit", "rows_per_person"), "tacit.toml, line 4: 'rows_per_person' is not an option here"),
         (("between = [0, 10]", "between = [10, 0]"), "tacit.toml, line 9: "),
-        (('"visits.parquet"', '"gone.parquet"'), "tacit.toml, [tables.visits]: there is no file"),
+        (('"visits.parquet"', '"gone.parquet"'), "tacit.toml, [tables.visits]: no file exists"),
     ],
 )
 def test_a_bad_catalog_says_where_and_what_to_write(tacit_command, folder, change, said):
@@ -189,7 +189,7 @@ def test_tables_lists_what_is_declared_and_what_is_left(tacit_command):
     assert "all rows of one patient" in before
     assert "at most 1 rows of a unit in a group, in at most 1 groups" in before
     assert "days from 0 to 10; ward 2 keys" in before
-    assert "ε = 3, δ = 1e-6, nothing asked yet" in before
+    assert "ε = 3, δ = 1e-6, not asked yet" in before
     assert not default_ledger().exists()
     assert tacit_command("ask", "visits", BY_WARD, "--epsilon", 2).code == 0
     assert "left: ε = 1, δ = 1e-6" in tacit_command("tables").out
@@ -200,7 +200,7 @@ def test_tables_lists_what_is_declared_and_what_is_left(tacit_command):
     [
         (('"patient"', '"patiant"'), "the table has no column 'patiant' for the unit"),
         (("columns.days", "columns.dais"), "columns= names 'dais', but the table has no such column"),
-        (("visits.parquet", "gone.parquet"), "there is no file"),
+        (("visits.parquet", "gone.parquet"), "no file exists"),
         (('["A", "B, west"]', "[1, 2]"), "a public key of 'ward'"),
         (("rows_per_unit = 1", "rows_per_unit = 0"), "rows_per_unit must be"),
     ],
@@ -247,7 +247,7 @@ def test_an_interrupt_says_whether_the_charge_stands(tacit_command, monkeypatch)
     with monkeypatch.context() as early:
         early.setattr(Question, "answer", stop)
         ran = tacit_command(*asked)
-        assert (ran.code, "nothing was charged" in ran.err) == (130, True)
+        assert (ran.code, "no charge was made" in ran.err) == (130, True)
     monkeypatch.setattr(EmbeddedEngine, "parts", stop)
     ran = tacit_command(*asked)
     assert (ran.code, "ε = 1 is spent" in ran.err) == (4, True)

@@ -23,7 +23,7 @@ def test_the_demo_plans_answers_and_is_refused(tacit_command):
     assert ran.out.index("1. A survey of 30,000 made-up people") < ran.out.index("2. People with many rows")
     assert "Bounds: learned in this call and kept" in ran.out
     assert "Not counted, but allowed for: rows beyond" in ran.out
-    assert "What a guessed bound would have done" in ran.out
+    assert "The effect of a guessed bound" in ran.out
     assert "± 95 %" in ran.out
     assert "Free: answered 20" in ran.out
     assert "BudgetExceeded: the budget of 'visits'" in ran.out

@@ -138,7 +138,7 @@ def test_a_path_is_written_as_seen_from_the_catalog(tacit_command, folder):
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (("gone.parquet",), "there is no file"),
+        (("gone.parquet",), "no file exists"),
         (("visits.parquet", "--unit", "patent"), "did you mean 'patient'"),
         (("visits.parquet", "--between", "days=9:1"), "must start with its lowest value"),
         (("visits.parquet", "--between", "dayz=0:1"), "no column 'dayz'"),

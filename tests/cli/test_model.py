@@ -113,7 +113,7 @@ def test_a_model_is_fitted_and_drawn_in_one_command_and_scored_on_people_set_asi
     )
     assert "drawn in terms.svg" in fitted.out
     scored = tacit_command("model", "score", "model.json", people, "--epsilon", "0.5", *TABLE)
-    assert "fresh: nobody scored on" in scored.out
+    assert "fresh: the people scored on were not used" in scored.out
     seen = tacit_command("model", "score", "model.json", people, "--epsilon", "0.5", "--holdout", "0.4", *TABLE)
     assert "would be scored on people it was fitted on" in seen.err
 

@@ -57,7 +57,7 @@ def test_a_catalogs_tables_are_joined_and_charged_once(tacit_command):
     # the noise has a scale of 4 at most: beyond 200 with a chance of e^-50
     assert all(abs(row["n"] - truth) < 200 for row, truth in zip(rows, (1000, 500), strict=True))
     shown = tacit_command("tables")
-    assert "budget:    that of visits, whose people it is about" in shown.out
+    assert "budget:    that of visits, with the same people" in shown.out
     assert "wards.parquet\n  public:" in shown.out
     assert "same people as visits" in tacit_command("budget").out
     catalog = tacit.catalog("tacit.toml")
@@ -117,7 +117,7 @@ def test_a_select_of_no_protected_table_is_refused(folder):
     ("line", "said"),
     [
         ("[public.visits]\nsource = 'wards.parquet'", "'visits' is a protected table too"),
-        ("[public.others]\nunit = 'x'", r"\[public.others\] has no source"),
+        ("[public.others]\nunit = 'x'", r"\[public.others\] lacks a source"),
         ("[public.others]\nsource = 'x.csv'\nbudget = 3", "'budget' is not an option here"),
         ("[public.others]\nsource = 'x.csv'\nmost = 0", "most must be a whole number"),
         (

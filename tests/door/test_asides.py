@@ -116,7 +116,7 @@ def test_intervals_hold_for_what_a_select_in_brackets_brings_too(book):
         ("SELECT COUNT(*) FROM t WHERE x > (SELECT AVG(x) FROM t)", "a SELECT inside another"),
         ("SELECT SUM(x - (SELECT AVG(x) FROM t)) FROM t", "a SELECT inside another"),
         ("SELECT a, (SELECT COUNT(*) FROM t s WHERE s.a = t.a) AS n FROM t GROUP BY a", "there is no table 't' here"),
-        ("SELECT a, (SELECT b FROM t) AS n FROM t GROUP BY a", "neither inside an aggregate"),
+        ("SELECT a, (SELECT b FROM t) AS n FROM t GROUP BY a", "must be inside an aggregate"),
         ("SELECT a, (SELECT id FROM t LIMIT 1) AS n FROM t GROUP BY a", "is the unit"),
         ("SELECT MODE(id), COUNT(*) FROM t", "is the unit"),
         ("SELECT a, COUNT(*) FROM t GROUP BY a HAVING COUNT(*) > (SELECT COUNT(*) FROM t LIMIT 1)", "one aggregate"),

@@ -83,7 +83,7 @@ def test_a_plan_says_whether_it_fits_and_the_answer_does_what_it_says():
 def test_where_nothing_is_left_no_one_is_told_to_ask_for_less():
     table = protected(epsilon(1))
     table.count().answer(epsilon="0.6")
-    with pytest.raises(BudgetExceeded, match="hint: ask for what is left or less"):
+    with pytest.raises(BudgetExceeded, match="hint: ask for at most what is left"):
         table.sum("x").answer(epsilon="0.5")
     table.sum("x").answer(epsilon="0.4")
     with pytest.raises(BudgetExceeded, match="hint: have the curator grant more: tacit budget grant t "):

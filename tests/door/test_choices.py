@@ -223,7 +223,10 @@ def test_private_keys_have_their_different_values() -> None:
 
 
 def test_a_histogram_without_a_range_or_with_too_many_bins_says_which_it_is() -> None:
-    for column, bins, words in [("k", 20, "needs the public range of 'k'"), ("x", 201, "at most 200 bins, not 201")]:
+    for column, bins, words in [
+        ("k", 20, "needs a declared public range of 'k'"),
+        ("x", 201, "at most 200 bins, not 201"),
+    ]:
         with pytest.raises(tacit.QueryRefused, match=words) as refused:
             table(ROWS).histogram(column, bins)
         assert ("at most" in str(refused.value)) == (bins > 200)

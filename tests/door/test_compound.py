@@ -112,11 +112,14 @@ def test_order_and_limit_are_of_all_rows_together(table, text):
         ("SELECT a, COUNT(*) FROM t GROUP BY a UNION ALL SELECT COUNT(*) FROM t", "has 2 columns, and SELECT 2 has 1"),
         ("SELECT a, COUNT(*) FROM t GROUP BY a UNION ALL SELECT b, COUNT(*) FROM t GROUP BY b", "is text in the first"),
         ("SELECT a, COUNT(*) AS n FROM t GROUP BY a UNION ALL SELECT 'x', COUNT(*) FROM t ORDER BY m", "it has a, n"),
-        ("SELECT a, COUNT(*) AS n FROM t GROUP BY a UNION ALL SELECT 'x', 3 FROM t", "no aggregate and no GROUP BY"),
+        (
+            "SELECT a, COUNT(*) AS n FROM t GROUP BY a UNION ALL SELECT 'x', 3 FROM t",
+            "lacks an aggregate and a GROUP BY",
+        ),
         ("SELECT a, GROUPING(b) AS g, COUNT(*) FROM t GROUP BY ROLLUP (a)", "GROUPING is of a key"),
         ("SELECT a, GROUPING(a) AS g, COUNT(*) FROM t GROUP BY a", "GROUPING is of a key"),
         ("SELECT COUNT(*) FROM t GROUP BY CUBE (a, b, c, x, a || 'x', b + 1, x + 2)", "more than 64 levels"),
-        ("SELECT b, COUNT(*) FROM t GROUP BY ROLLUP (a)", "'b' is neither inside"),
+        ("SELECT b, COUNT(*) FROM t GROUP BY ROLLUP (a)", "'b' must be inside"),
     ],
 )
 def test_what_cannot_be_is_refused_with_words(table, text, said):

@@ -88,7 +88,7 @@ def test_a_bare_plan_and_a_bare_meaning_are_words(shown):
     (plan,), (meaning,), (left,) = shown["bare plan"], shown["bare meaning"], shown["bare left"]
     assert plan.data["text/plain"].startswith("Plan for survey")
     assert plan.data["text/html"].startswith("<pre")
-    assert meaning.data["text/plain"].startswith("ε = 1: what the promise means")
+    assert meaning.data["text/plain"].startswith("ε = 1: the promise to one person")
     assert left.data["text/plain"].startswith("ε = 2")
 
 

@@ -55,7 +55,7 @@ def learned(made):
 
 
 def assert_refused_for_nothing(ends):
-    assert all("nothing was charged or read" in each["refused"] for each in ends if "refused" in each)
+    assert all("no charge was made and no row was read" in each["refused"] for each in ends if "refused" in each)
 
 
 def test_eight_questions_that_share_a_fact_pay_for_it_once_and_two_fit(where):
@@ -171,7 +171,7 @@ def test_eight_threads_pay_for_a_fact_once_and_two_fit():
         run_together([lambda number=number: one(number) for number in range(8)])
         assert (len(won), spent(tables[0])) == (2, sum(won))
         assert len(tables[0].facts) == 1
-        assert all("nothing was charged or read" in each for each in refusals)
+        assert all("no charge was made and no row was read" in each for each in refusals)
         ledger.verify()
 
 
@@ -196,6 +196,6 @@ def test_a_refusal_after_learning_says_what_was_spent(monkeypatch):
         assert problem.endswith(
             "; this request spent ε = 0.1 on facts that it learned first; later questions use them free"
         )
-        assert "nothing was charged" not in problem
+        assert "no charge was made" not in problem
         assert hint.startswith("hint: ")
         assert spent(first) == Fraction(95, 100)

@@ -71,7 +71,7 @@ def test_the_command_line_takes_an_address():
 def test_what_cannot_be_opened_is_refused_in_words(monkeypatch):
     address, spark = on_server(people(40), "few"), spark_session()
     spark.sql("CREATE OR REPLACE VIEW clinic.looked AS SELECT * FROM clinic.few")
-    for name, words in [("clinic.looked", "is a view of Spark"), ("clinic.nobody", "Spark has no table")]:
+    for name, words in [("clinic.looked", "is a view of Spark"), ("clinic.nobody", "Spark does not have a table")]:
         with pytest.raises(QueryRefused, match=words):
             opened(f"{spark.server}?table={name}")
     with pytest.raises(InvalidParameter, match="makes its own session"):

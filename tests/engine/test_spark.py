@@ -101,7 +101,7 @@ def test_what_computes_is_refused_in_words(spark):
         ("spark://clinic.looked", "is a view of Spark"),
         ("spark://passing", "is a temporary view of Spark"),
         ("spark://clinic.lines", "is stored as csv"),
-        ("spark://clinic.nobody", "Spark has no table"),
+        ("spark://clinic.nobody", "Spark does not have a table"),
         (spark.table("clinic.few"), "a Spark DataFrame is a computation"),
     ]:
         with pytest.raises(QueryRefused, match=words):

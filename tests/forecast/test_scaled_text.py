@@ -69,9 +69,9 @@ def test_the_line_of_an_output_has_the_three_parts_and_the_groups():
     text = plan_in_words(counted())
     parts = "(noise 120, total 6.23, scaling 142)"
     assert f"  n: about ± 186 a group on average {parts}, for 1,000 groups of about 1,000 rows" in text
-    assert "Unit: id; all its rows count, with one weight, in full up to 32 rows; nothing is picked at random." in text
-    assert "Rows whose unit is NULL never count." in text
-    assert "Totals: of all rows, what scaling left and took" in text
+    assert "Unit: id; all its rows count, with one weight, in full up to 32 rows; no row is picked at random." in text
+    assert "Rows with a NULL unit never count." in text
+    assert "Totals: of all rows, the kept and the cut part" in text
     assert "a unit adds at most 2,048 rows" in text
 
 
@@ -174,5 +174,5 @@ def test_an_error_is_refused_where_facts_tell_nothing():
 def test_a_percent_of_a_mean_needs_a_range():
     asked = TABLE.group_by("g", keys=[1, 2]).agg(m=mean("x"))
     plan, _ = planned(asked)
-    with pytest.raises(QueryRefused, match="relative to the range of its column, but none is declared"):
+    with pytest.raises(QueryRefused, match="relative to the range of its column, which is not declared"):
         solve_epsilon("1%", lambda _: [plan], LEVEL, lambda plan: group_rows(plan, None, None))

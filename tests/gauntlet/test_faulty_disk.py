@@ -28,7 +28,7 @@ def test_a_full_disk_is_said_to_be_full_and_the_ledger_goes_on_once_it_is_not(tm
     with opened(disk, tmp_path / "ledger.db") as ledger:
         table = register(ledger)
         disk.arm(operations=10**9, error_share=1.0, full=True)
-        with pytest.raises(LedgerError, match=r"disk is full; nothing was answered(.|\n)*free some space"):
+        with pytest.raises(LedgerError, match=r"disk is full; no answer was given(.|\n)*free some space"):
             ask(ledger, table, "q")
         disk.arm(operations=10**9)
         assert ask(ledger, table, "q") is not None

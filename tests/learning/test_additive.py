@@ -78,7 +78,7 @@ def test_a_plan_costs_nothing_and_says_what_a_fit_asks_for():
     plan = AdditiveClassifier(epsilon=1).plan(asked, target="buys", features=FEATURES)
     assert "24 rounds" in str(plan)
     assert "pay" in str(plan)
-    assert "that is where classes are common" in str(plan)
+    assert "this holds if classes are common" in str(plan)
     AdditiveClassifier(epsilon=1).fit(asked, target="buys", features=FEATURES)
 
 
@@ -132,9 +132,9 @@ def test_a_model_is_saved_without_its_table():
 
 def test_texts_without_keys_and_numbers_without_ranges_are_refused_in_words():
     columns = {name: facts for name, facts in COLUMNS.items() if name not in ("sex", "pay")}
-    with pytest.raises(tacit.QueryRefused, match=r"no public list of keys.*\n.*features="):
+    with pytest.raises(tacit.QueryRefused, match=r"needs a public list of keys.*\n.*features="):
         AdditiveClassifier().plan(table(columns=columns), target="buys", features=["sex"], learn=False)
-    with pytest.raises(tacit.QueryRefused, match=r"'pay' has no public range"):
+    with pytest.raises(tacit.QueryRefused, match=r"'pay' needs a public range"):
         AdditiveClassifier().plan(table(columns=columns), target="buys", features=["pay", "age"], learn=False)
     with pytest.raises(tacit.QueryRefused, match="needs a delta"):
         AdditiveClassifier().plan(table(budget=tacit.epsilon(1)), target="buys", features=FEATURES)

@@ -112,7 +112,7 @@ def test_a_column_of_a_frame_may_be_the_unit_and_another_the_target():
 
 
 def test_an_undeclared_column_is_refused():
-    with pytest.raises(tacit.QueryRefused, match="'who' has no public range"):
+    with pytest.raises(tacit.QueryRefused, match="'who' needs a public range"):
         told(budget=tacit.epsilon(3, delta=1e-6)).fit(ROWS, BUYS)
     with pytest.raises(ValueError, match=r"keys names 'sexx', which is not a column\n?.*'sex'"):
         AdditiveClassifier(keys={"sexx": ["f"]}, budget=tacit.epsilon(1, delta=1e-6), ledger=tacit.TRYOUT).fit(

@@ -174,4 +174,4 @@ def test_a_score_of_a_model_of_the_training_side_says_that_it_is_fresh():
     holdout = Holdout(people_table())
     score = holdout.score(Fitted(MODEL, rows_used(holdout.training)), epsilon=4)
     assert score.is_fresh
-    assert "fresh: nobody scored on is among those" in str(score)
+    assert "fresh: the people scored on were not used" in str(score)

@@ -154,7 +154,7 @@ def test_a_plan_is_free_and_says_what_a_fit_costs():
     people = table(budget=tacit.epsilon(1, delta=1e-6))
     text = str(LinearRegression(epsilon=1).plan(people, target="hours", where="age > 30"))
     LinearRegression(epsilon=1).fit(people, target="hours")  # the whole budget is there
-    for words in ("linear model of hours", "age, score", "sex (2), ward (4)", "term of its own", "epsilon 1"):
+    for words in ("linear model of hours", "age, score", "sex (2), ward (4)", "separate term", "epsilon 1"):
         assert words in text
 
 

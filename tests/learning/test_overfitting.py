@@ -24,7 +24,7 @@ def test_the_picture_shows_the_numbers_of_the_text(tmp_path):
     plain, noisy = Told(11, 0.565, 0.506, 0.502), Told(11, 0.565, 0.517, 0.502)
     story = Overfitting((plain,), (noisy,))
     drawn = story.plot(tmp_path / "story.svg").read_text()
-    assert "A plain holdout says 50.6% of pure luck; with noise it says 51.7%" in drawn
+    assert "A plain holdout reports 50.6% for pure luck; with noise it reports 51.7%" in drawn
     assert all(
         words in drawn for words in ("on the training rows", "the truth, of new people", "noisy answers, at best")
     )

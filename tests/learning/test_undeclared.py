@@ -117,7 +117,7 @@ def test_too_few_people_find_nothing_and_say_so():
         ROWS.slice(0, 50), name="few", unit="person", budget=tacit.epsilon(3, delta=1e-6), ledger=":memory:"
     )
     # a value of 25 people passes a threshold of thousands with a chance below 1e-12
-    with pytest.raises(tacit.QueryRefused, match=r"fewer than two values of 'buys'(.|\n)*what was learned is kept"):
+    with pytest.raises(tacit.QueryRefused, match=r"fewer than two values of 'buys'(.|\n)*learned facts are kept"):
         AdditiveClassifier(epsilon=0.1).fit(few, target="buys", features=["age"])
 
 

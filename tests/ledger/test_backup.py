@@ -97,7 +97,7 @@ def test_the_key_is_read_from_the_file_that_is_named(tmp_path, monkeypatch, taci
         register(ledger)
     named = tmp_path / "shared.key"
     shutil.move(tacit_home / "signing.key", named)
-    with open_ledger(tmp_path / "ledger.db") as ledger, pytest.raises(LedgerError, match="there is no key"):
+    with open_ledger(tmp_path / "ledger.db") as ledger, pytest.raises(LedgerError, match=r"the key (.*) is missing"):
         ask(ledger, again(ledger), "one")
     monkeypatch.setenv("TACIT_KEY_FILE", str(named))
     with open_ledger(tmp_path / "ledger.db") as ledger:

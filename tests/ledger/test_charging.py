@@ -45,7 +45,7 @@ def test_an_answer_is_stored_with_the_charge_that_paid_for_it(ledger, table):
 
 def test_ten_tenths_fit_one_and_an_eleventh_leaves_a_refusal_and_no_charge(ledger, table):
     assert all(ask(ledger, table, str(turn)) for turn in range(10))
-    with pytest.raises(BudgetExceeded, match="nothing was charged or read"):
+    with pytest.raises(BudgetExceeded, match="no charge was made and no row was read"):
         charge(ledger, table, "one more")
     assert kinds(ledger)[-1] == "refusal"
     assert ledger.spent(table).epsilon == 1

@@ -54,7 +54,7 @@ def test_budget_shows_spent_left_and_how_many_more_for_each_table_and_analyst(ta
         "school (version 1)",
         "everyone of ρ = 0.1: spent ρ = 0.005, left ρ = 0.095, about 19 more like the last",
         "unasked (version 1)",
-        "everyone of ε = 1, δ = 1e-6: spent nothing, left ε = 1, δ = 1e-6, nothing asked yet",
+        "everyone of ε = 1, δ = 1e-6: spent nothing, left ε = 1, δ = 1e-6, not asked yet",
     ]
     assert "██████████░░░░░░░░░░  of ε = 3" in shown
 
@@ -170,7 +170,7 @@ def test_what_names_no_certificate_is_refused(tacit, place, words):
 def test_no_command_makes_a_ledger_that_is_not_there(tacit, tmp_path):
     path = tmp_path / "none.db"
     for words in (("budget",), ("ledger", "show"), ("ledger", "verify"), ("ledger", "export"), ("certificate", "1")):
-        assert "there is no ledger at" in tacit(*words, "--ledger", str(path), code=2)
+        assert "no ledger exists at" in tacit(*words, "--ledger", str(path), code=2)
     assert not path.exists()
 
 

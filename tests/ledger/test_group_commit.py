@@ -120,7 +120,7 @@ def test_a_lost_connection_is_an_error_and_then_another_connection(postgres):
             link.execute(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'tacit ledger'"
             )
-        with pytest.raises(LedgerError, match="nothing was answered"):
+        with pytest.raises(LedgerError, match="no answer was given"):
             ask(ledger, table, "during")
         assert ask(ledger, table, "after")
         ledger.verify()

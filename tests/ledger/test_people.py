@@ -74,7 +74,7 @@ def test_the_nameless_ask_where_the_curator_says_so(ledger, table):
     ledger.end_person(None)
     with pytest.raises(NotAllowed, match="without a name is over"):
         ask(ledger, table, None, "q2")
-    with pytest.raises(InvalidParameter, match="no curator"):
+    with pytest.raises(InvalidParameter, match="can only be analysts"):
         ledger.add_person(None, role="curator")
     ledger.verify()
 

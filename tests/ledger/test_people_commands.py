@@ -48,7 +48,7 @@ def test_people_are_added_listed_and_ended(tacit, place):
         assert ledger.whose(secret).name == "Ben"
     listed = tacit("people", "list", *at)
     assert listed.startswith(
-        "those without a name: analyst, every table\nBen: analyst, pay, until 2099-02-01T00:00:00\n"
+        "requests without a name: analyst, every table\nBen: analyst, pay, until 2099-02-01T00:00:00\n"
     )
     assert f"  token {secret[6:22]}: made " in listed
     assert "last used" in listed
@@ -160,7 +160,9 @@ def test_people_of_a_catalog_are_written_into_its_ledger_and_nothing_is_asked_be
     assert "ben: analyst, visits, until 2099-02-01T00:00:00" in said
     assert "visits: ε = 1 for ben from now on" in said
     assert tacit("people", "apply") == "everything is so already\n"
-    assert "no name to it" in tacit("ask", "visits", "SELECT COUNT(*) FROM visits", "--epsilon", "0.1", code=2)
+    assert "this question is without a name" in tacit(
+        "ask", "visits", "SELECT COUNT(*) FROM visits", "--epsilon", "0.1", code=2
+    )
     assert "Spent ε" in tacit("ask", "visits", "SELECT COUNT(*) FROM visits", "--epsilon", "0.1", "--analyst", "Ben")
     tacit("people", "end", "ben", "--ledger", str(catalog / "ledger.db"))
     assert "stays so" in tacit("people", "apply")

@@ -96,7 +96,7 @@ def test_what_a_call_learned_first_is_named_with_its_answer(tacit, tmp_path):
     table = root.table(rows, unit="person", name="v", version=1, ledger=place, budget=root.epsilon(3, delta=1e-6))
     answer = table.group_by("ward").count().answer(epsilon=1)
     shown = tacit("ledger", "show", str(answer.facts.receipt["entry"]), "--ledger", place)
-    assert "and for what the same call learned first: ε = " in shown
+    assert "and for the facts that the same call learned first: ε = " in shown
     assert "(entries 4" in shown
 
 
@@ -108,7 +108,7 @@ def test_a_ledger_that_kept_no_words_is_read_as_before(tacit, tmp_path):
     assert "asked: not kept" in tacit("ledger", "show", "5", "--ledger", place)
     tacit("certificate", "5", "--ledger", place, "--output", file)
     assert "asked: not kept" in tacit("certificate", "verify", file)
-    assert "no entry 9" in tacit("ledger", "show", "9", "--ledger", place, code=2)
+    assert "entry 9 does not exist" in tacit("ledger", "show", "9", "--ledger", place, code=2)
 
 
 def test_a_certificate_whose_words_were_changed_does_not_verify(tacit, tmp_path):

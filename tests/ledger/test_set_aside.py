@@ -80,7 +80,7 @@ def test_a_call_that_does_not_fit_as_a_whole_is_refused_before_its_first_charge(
     with open_ledger(where) as other, call(ledger, table):
         assert outside(ask, other, table, "in between", epsilon=3 * TENTH) is not None
         with pytest.raises(
-            BudgetExceeded, match=r"no room for ε = 0\.8; left: ε = 0\.7.*; nothing was charged or read"
+            BudgetExceeded, match=r"no room for ε = 0\.8; left: ε = 0\.7.*; no charge was made and no row was read"
         ):
             learn(ledger, table)
     assert ledger.spent(table).epsilon == 3 * TENTH

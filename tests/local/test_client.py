@@ -43,7 +43,7 @@ def test_a_new_epoch_keeps_the_memo(tmp_path):
 
 def test_nothing_is_reported_when_the_memo_cannot_be_kept(tmp_path):
     client = local.LongitudinalClient(SURVEY, memo=tmp_path / "missing" / "memo.json")
-    with pytest.raises(InvalidParameter, match="nothing is reported"):
+    with pytest.raises(InvalidParameter, match="so no report is made"):
         client.report("a")
     assert client.loss_so_far.epsilon == 0
 
@@ -152,7 +152,7 @@ def test_no_file_of_a_known_name_is_written_through(tmp_path):
     (tmp_path / "other").write_text("kept")
     for name in ("memo.new", "memo.lock"):
         (tmp_path / name).symlink_to(tmp_path / "other")
-    with pytest.raises(InvalidParameter, match="nothing is reported"):
+    with pytest.raises(InvalidParameter, match="so no report is made"):
         local.LongitudinalClient(SURVEY, memo=tmp_path / "memo").report("a")
     (tmp_path / "memo.lock").unlink()
     local.LongitudinalClient(SURVEY, memo=tmp_path / "memo").report("a")

@@ -100,22 +100,22 @@ def test_categories_come_back_as_themselves():
     "answer", [2, -1, 0.0, "1", None, [0, 2], [0.0, 1.0], np.array([0.5]), 10**30, [10**30], ["0"]]
 )
 def test_R4_an_answer_outside_the_domain_is_refused_and_not_quoted(answer):
-    with pytest.raises(InvalidParameter, match=r"each answer must be (0 or 1|one of)") as refused:
+    with pytest.raises(InvalidParameter, match=r"every answer must be (0 or 1|one of)") as refused:
         tacit.RandomizedResponse(epsilon=1).release(answer)
     assert "10000" not in str(refused.value)
-    with pytest.raises(InvalidParameter, match="each answer must be one of the categories"):
+    with pytest.raises(InvalidParameter, match="every answer must be one of the categories"):
         tacit.RandomizedResponse(epsilon=1, categories=["a", "b"]).release(answer)
 
 
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        ({"gamma": 0.5}, "hides nothing"),
+        ({"gamma": 0.5}, "gives no protection"),
         ({"gamma": 0}, "no information"),
         ({"gamma": -0.1}, "above 0 and below 1/2"),
-        ({"epsilon": 40}, "hides nothing"),
+        ({"epsilon": 40}, "gives no protection"),
         ({"epsilon": "1e-17"}, "no information"),
-        ({"epsilon": 40, "categories": range(5)}, "hides nothing"),
+        ({"epsilon": 40, "categories": range(5)}, "gives no protection"),
         ({"epsilon": "1e-17", "categories": range(5)}, "no information"),
         ({"epsilon": 0}, "epsilon must be above 0"),
         ({"epsilon": float("inf")}, "finite"),

@@ -31,7 +31,7 @@ BAD = {
     "odd label": ({"domain": [1.5, 2.5], "epsilon": 1}, "text or a whole number"),
     "zero epsilon": ({"domain": 2, "epsilon": 0}, "epsilon must be above 0"),
     "nan epsilon": ({"domain": 2, "epsilon": float("nan")}, "finite"),
-    "huge epsilon": ({"domain": 2, "epsilon": 50}, "hides nothing"),
+    "huge epsilon": ({"domain": 2, "epsilon": 50}, "gives no protection"),
     "tiny epsilon": ({"domain": 2, "epsilon": 1e-17}, "no information"),
     "unknown protocol": ({"domain": 2, "epsilon": 1, "protocol": "olh"}, "one of auto, response"),
     "mean protocol for counts": ({"domain": 2, "epsilon": 1, "protocol": "duchi"}, "no protocol 'duchi'"),

@@ -33,7 +33,8 @@ def test_a_favoured_output_is_at_most_e_to_the_epsilon_times_as_likely(epsilon, 
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "words"), [(40, "hides nothing"), (10**9, "hides nothing"), (Fraction(1, 10**18), "no information")]
+    ("epsilon", "words"),
+    [(40, "gives no protection"), (10**9, "gives no protection"), (Fraction(1, 10**18), "no information")],
 )
 def test_an_epsilon_that_hides_nothing_or_says_nothing_is_refused(epsilon, words):
     with pytest.raises(InvalidParameter, match=words):

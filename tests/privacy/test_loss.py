@@ -74,7 +74,7 @@ def test_losses_of_one_notion_add() -> None:
     assert epsilon(1, delta=1e-6) + epsilon(1, delta=1e-6) == epsilon(2, delta=2e-6)
     assert rho(0.5) + rho(0.25, delta=1e-9) == ZcdpLoss(Fraction(3, 4), Fraction(1, 10**9))
     assert renyi([(2, 1), (3, 2)]) + renyi([(2, 1), (4, 2)]) == renyi([(2, 2)])
-    with pytest.raises(InvalidParameter, match="no order in common"):
+    with pytest.raises(InvalidParameter, match="do not share an order"):
         renyi([(2, 1)]) + renyi([(3, 1)])
 
 

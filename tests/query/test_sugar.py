@@ -55,7 +55,7 @@ def test_the_short_form_is_the_long_one(short, long):
         ("CLAMP(age, 0) = 1", "CLAMP has 2 argument"),
         ("STARTS_WITH(ward, ward)", "must be a constant"),
         ("STRFTIME(day, '%Q') = '1'", "the format must be a constant"),
-        ("STRFTIME(day, '%H') = '1'", "a date has no time of day"),
+        ("STRFTIME(day, '%H') = '1'", "a date does not have a time of day"),
         ("STRFTIME(age, '%Y') = '1'", "needs a date or timestamp"),
         ("CURRENT_DATE > day", "write the day itself"),
     ],

@@ -47,7 +47,7 @@ def test_codes_are_those_of_a_table_that_is_here(command: Callable[..., tuple[An
     assert command("ask", "nowhere", COUNT, "--epsilon", 1, *WHERE)[0] == 2
     code, _, err = command("ask", "visits", COUNT, "--epsilon", 1, "--unit", "patient", *WHERE)
     assert code == 2
-    assert "--unit is declared where the rows are" in err
+    assert "--unit is declared on the server" in err
     assert command("audit", "ask", "visits", COUNT, "--epsilon", 1, *WHERE)[0] == 2
 
 

@@ -125,4 +125,4 @@ def test_commands_act_on_a_server(
     with pytest.raises(SystemExit) as stopped:
         main(["ledger", "show", "9999", *WHERE])
     assert stopped.value.code == 2
-    assert "no entry 9999 that this token may read" in capsys.readouterr().err
+    assert "this token may not read an entry 9999" in capsys.readouterr().err

@@ -65,7 +65,7 @@ def test_a_refusal_names_what_a_browser_offers(approximate):
     approximate.sign_in("tacit_cleo")
     by_ward = {"what": "count", "by": "ward", "epsilon": "0.5"}
     english = refusal_in(sent(approximate, "/tables/visits/plan", **by_ward))
-    assert english.endswith("Group by columns whose groups are listed, or ask the curator for a budget with a δ.")
+    assert english.endswith("Group by columns with listed groups, or ask the curator for a budget with a δ.")
     german = refusal_in(sent(approximate, "/tables/visits/plan", GERMAN, **by_ward))
     assert german.startswith("Die Gruppen von 'ward' sind nicht aufgelistet, und ein Budget ohne δ kann keine")
     assert not re.search(r"--|tacit\.|keys=", english + german)
@@ -92,7 +92,7 @@ def test_every_refusal_has_a_line_in_the_visitors_language():
     german = shown_refusal(problem, "de", say_in("de"))
     assert german.title == "Das wurde abgelehnt, und nichts wurde abgebucht:"
     assert (german.detail, german.hint) == ("something that no page has words for", "ask again")
-    learned = Problem("refused-after-learning", 402, "the budget of 'x', so; nothing was charged or read")
+    learned = Problem("refused-after-learning", 402, "the budget of 'x', so; no charge was made and no row was read")
     assert "abgebucht und bleiben bekannt" in shown_refusal(learned, "de", say_in("de")).title
 
 

@@ -32,7 +32,7 @@ def learning(folder: Path, open_house: Callable[..., House]) -> House:
 def test_a_refusal_before_anything_is_charged_says_that_nothing_was(learning: House) -> None:
     reply = learning.ask({"sql": "SELECT AVG(days) AS d FROM visits", "epsilon": "9"})
     assert (reply.status_code, reply.json()["type"]) == (402, "urn:tacit:no-room"), reply.text
-    assert "nothing was charged" in reply.json()["title"]
+    assert "no charge was made" in reply.json()["title"]
 
 
 def test_a_refusal_after_something_was_learned_says_that_it_is_charged(
@@ -41,7 +41,9 @@ def test_a_refusal_after_something_was_learned_says_that_it_is_charged(
     """Somebody else takes what is left between what is learned and the question's own charge."""
 
     def taken(*_: Any, **__: Any) -> None:
-        raise BudgetExceeded("the budget of 'visits' has no room; nothing was charged or read\nhint: ask for less")
+        raise BudgetExceeded(
+            "the budget of 'visits' has no room; no charge was made and no row was read\nhint: ask for less"
+        )
 
     monkeypatch.setattr(Request, "charged", taken)
     reply = learning.ask({"sql": "SELECT AVG(days) AS d FROM visits", "epsilon": "1"})

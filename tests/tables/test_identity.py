@@ -37,7 +37,7 @@ def spent(table):
 def test_a_file_that_is_gone_is_not_charged_for(path):
     table = opened(path)
     path.unlink()
-    with pytest.raises(QueryRefused, match=r"the file at .* is gone, so nothing was charged"):
+    with pytest.raises(QueryRefused, match=r"the file at .* is gone, so no charge was made"):
         table.count().answer(epsilon=1)
     assert spent(table) == []
 

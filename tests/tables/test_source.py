@@ -119,8 +119,8 @@ def test_opening_reads_no_row(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("source", "words"),
     [
-        ("missing.parquet", "no file at"),
-        ("missing*.csv", "no file at"),
+        ("missing.parquet", "no file exists at"),
+        ("missing*.csv", "no file exists at"),
         (5, "a int cannot be opened as a table"),
         (("a", "b"), "DuckDB or PostgreSQL connection"),
     ],
@@ -320,7 +320,7 @@ def test_a_duckdb_table_may_be_named_with_its_schema_and_database(tmp_path, name
     [
         ("air.duckdb", "name one of its tables\nhint: '.*air.duckdb\\?table=t'; its tables: t, x.u"),
         ("air.duckdb?table=nosuch", "no table 'nosuch'\nhint: its tables: t, x.u"),
-        ("gone.duckdb?table=t", "there is no file"),
+        ("gone.duckdb?table=t", "no file exists"),
         ("other.db", "cannot be opened as a DuckDB database"),
     ],
 )

@@ -1,4 +1,4 @@
-"""What events cost: composition, conversion between notions of loss, and calibration. Knows no samplers."""
+"""The cost of events: composition, conversion between notions of loss, and calibration. Knows no samplers."""
 
 from tacit.accounting.amplify import (
     LOCAL_MOST,

@@ -1,12 +1,12 @@
-"""Amplification: what a release costs when units are sampled secretly, or when local reports are shuffled.
+"""Amplification: the cost of a release when units are sampled secretly, or when local reports are shuffled.
 
 Sampling: each unit takes part only with a small probability. The bounds hold if the sample is Poisson (each unit by its
 own coin), secret, drawn afresh for every release, and neighbours add or remove a unit. Anything else is refused: there
 the formulas are false (docs/proofs/amplification.md).
 
 Shuffling: many locally private reports, mixed so that no report can be matched to its sender. The bound is computed
-from the clones of a report that the other reports hide (Feldman, McMillan and Talwar 2021), with certain rounding. It
-holds for unlinkable reports that all come from one fixed randomizer.
+from the clones of a report that the other reports hide (Feldman, McMillan and Talwar 2021), with certain rounding. The
+bound holds for unlinkable reports that all come from one fixed randomizer.
 """
 
 import math
@@ -43,7 +43,7 @@ from tacit.privacy import (
 
 @dataclass(frozen=True, kw_only=True)
 class PoissonSample:
-    """How units are sampled. Each condition is stated by whoever samples; where one fails it is refused here.
+    """How units are sampled. The caller states each condition; a condition that fails is refused here.
 
     >>> PoissonSample(rate=Fraction(1, 100), secret=True, fresh=True).rate
     Fraction(1, 100)
@@ -59,13 +59,14 @@ class PoissonSample:
             raise InvalidParameter(f"rate must be above 0 and at most 1, not {show(self.rate)}\nhint: e.g. rate=0.01")
         if self.secret is not True:
             raise InvalidParameter(
-                "a sample that is known amplifies nothing: a unit that is known to be in it bears the whole loss"
-                "\nhint: keep the sample secret, or charge the loss without amplification"
+                "a known sample gives no amplification: a unit that is known to be in it bears the whole "
+                "loss\nhint: keep the sample secret, or charge the loss without amplification"
             )
         if self.fresh is not True:
             raise InvalidParameter(
-                "a sample used for several releases amplifies none of them: their losses about one sample add first"
-                "\nhint: draw a fresh sample for each release, or release everything at once and amplify the total"
+                "a sample used for several releases amplifies none of them: their losses about one sample add "
+                "first\nhint: draw a fresh sample for each release, or release everything at once and amplify "
+                "the total"
             )
         if self.neighbours != "add-remove":
             raise InvalidParameter(
@@ -75,7 +76,7 @@ class PoissonSample:
 
 
 def poisson_sample(rate: Number, *, secret: bool, fresh: bool, neighbours: str = "add-remove") -> PoissonSample:
-    """Return a sample in which each unit is by its own coin of chance `rate`, or refuse one that amplifies nothing."""
+    """Return a sample that includes each unit by its own coin of chance `rate`, or refuse one without amplification."""
     return PoissonSample(rate=decimal_meaning(rate, name="rate"), secret=secret, fresh=fresh, neighbours=neighbours)
 
 
@@ -104,7 +105,7 @@ def amplified(loss: PureLoss | ApproximateLoss, sample: PoissonSample) -> PureLo
 
 
 def sampled(noise: GaussianNoise, sample: PoissonSample) -> SubsampledGaussian:
-    """Return the event of Gaussian noise on a statistic of a sample, whose conditions the sample states.
+    """Return the event of Gaussian noise on a statistic of a sample; the sample states its conditions.
 
     >>> sample = poisson_sample(0.01, secret=True, fresh=True)
     >>> sampled(GaussianNoise(Fraction(1), Fraction(1)), sample).rate
@@ -114,7 +115,7 @@ def sampled(noise: GaussianNoise, sample: PoissonSample) -> SubsampledGaussian:
 
 
 def sampled_pair(event: SubsampledGaussian, *, adding: bool) -> Curve | None:
-    """Return the pair that dominates removing a unit, or adding one; None where the noise is under a few steps."""
+    """Return the pair that dominates removing a unit, or adding one; None if the noise is under a few steps."""
     normal = smooth_gaussian(event.sigma, event.sensitivity_squared)
     if normal is None:
         return None
@@ -180,7 +181,7 @@ BITS = 128
 SHUFFLE_DEVIATIONS = 9.0
 REPORTS_MOST = 10**9
 
-# A report with more hides nothing by itself.
+# A report with more gives no protection by itself.
 LOCAL_MOST = 20
 Randomizer = Literal["any", "randomized response"]
 
@@ -193,7 +194,7 @@ def shuffled(
 ) -> ApproximateLoss:
     """Return the central loss of `reports` shuffled reports that are each epsilon-DP by themselves.
 
-    `unlinkable` states that whoever sees the reports cannot tell whose they are, by address, time or order. All
+    `unlinkable` states that readers of the reports cannot link them to people, by address, time or order. All
     reports come from one fixed randomizer; for randomized response, binary or k-ary, the bound is smaller.
 
     >>> print(shuffled(1, reports=10_000, delta=1e-6, unlinkable=True))
@@ -212,9 +213,10 @@ def shuffled(
 
 @lru_cache(maxsize=4096)
 def local_epsilon(central: Fraction, reports: int, delta: Fraction, randomizer: Randomizer) -> Fraction:
-    """Return a local epsilon, to three digits the largest found, whose shuffled reports are (central, delta)-DP.
+    """Return a local epsilon, to three digits the largest found, such that its shuffled reports are (central,
+    delta)-DP.
 
-    Every value tried is verified against the bound of `shuffled`; where shuffling gains nothing it is `central`.
+    Every value tried is verified against the bound of `shuffled`; if shuffling gains nothing it is `central`.
 
     >>> print(float(local_epsilon(Fraction(1), 10_000, Fraction(1, 10**6), "randomized response")))
     5.4...
@@ -235,8 +237,8 @@ def local_epsilon(central: Fraction, reports: int, delta: Fraction, randomizer: 
 def _require(*, unlinkable: bool, count: int, local: Fraction, randomizer: str) -> None:
     if unlinkable is not True:
         raise InvalidParameter(
-            "shuffling hides nothing where reports can be linked to people"
-            "\nhint: strip addresses, times and order first, or charge each report its own epsilon"
+            "shuffling gives no protection if reports can be linked to people\nhint: strip addresses, times and "
+            "order first, or charge each report its own epsilon"
         )
     if randomizer not in ("any", "randomized response"):
         raise InvalidParameter(f"randomizer must be 'any' or 'randomized response', not {randomizer!r}")
@@ -244,7 +246,7 @@ def _require(*, unlinkable: bool, count: int, local: Fraction, randomizer: str) 
         raise InvalidParameter(f"reports must be at most {REPORTS_MOST:,}\nhint: a smaller number gives a valid bound")
     if local > LOCAL_MOST:
         raise InvalidParameter(
-            f"epsilon must be at most {LOCAL_MOST} for a report, not {show(local)}: such a report hides nothing"
+            f"epsilon must be at most {LOCAL_MOST} for a report, not {show(local)}: such a report gives no protection"
         )
 
 
@@ -294,7 +296,7 @@ def _clones(local: Fraction, count: int, randomizer: str, *, blocks: int) -> _Cl
         missed = _up(_chernoff(trials, rate, low))
     edges = sorted({low + (high + 1 - low) * block // blocks for block in range(blocks)})
     sums = [float(part.sum()) for part in np.split(chances, [edge - low for edge in edges[1:]])]
-    # whatever lies above the last block is hidden at least as well as its first
+    # values above the last block are hidden at least as well as its first
     sums[-1] += float(_up(_chernoff(trials, 1 - rate, trials - high)))
     return _Clones(local, tuple(edges), tuple(value * (1 + 1e-9) for value in sums), missed)
 

@@ -31,7 +31,7 @@ from tacit.privacy import (
 SIGMA_SMOOTH = 1 << 14
 # No table's noise is as wide; past it floats could not even search.
 SIGMA_BEYOND = 1e200
-# Sigmas are multiples of a power of two that is about 2^-30 of them; finer only where that overshoots.
+# Sigmas are multiples of a power of two that is about 2^-30 of them; finer only if that overshoots.
 SIGMA_BITS = (30, 38, 46, 54)
 
 
@@ -60,7 +60,7 @@ def gaussian_sigma(sensitivity: Fraction, epsilon: Fraction, delta: Fraction) ->
     def holds(sigma: Fraction) -> bool:
         return delta_at(GaussianNoise(sigma, Fraction(shift) ** 2, scalar=True), epsilon) <= delta
 
-    if holds(SCALE_MIN):  # always where the sensitivity is below one step, since then nothing moves
+    if holds(SCALE_MIN):  # always if the sensitivity is below one step, since such moves round to 0
         return SCALE_MIN
 
     def excess(sigma: float) -> float:
@@ -114,7 +114,7 @@ def _continuous_sigma(move: Callable[[], arb], epsilon: Fraction, delta: Fractio
             return log_excess(cost.continuous_gaussian_delta(move() / width, ball(epsilon)), ball(delta))
 
     with working_precision(SEARCH_BITS):
-        # for a wide move's delta; where epsilon is next to nothing, delta alone asks for noise of about move/delta
+        # for a wide move's delta; if epsilon is almost 0, delta alone asks for noise of about move/delta
         guess = move() * ((2 * (1 / ball(delta)).log() + ball(epsilon)).sqrt() / ball(epsilon)).min(1 / ball(delta))
         if not guess < SIGMA_BEYOND:
             raise InvalidParameter(
@@ -124,9 +124,9 @@ def _continuous_sigma(move: Callable[[], arb], epsilon: Fraction, delta: Fractio
 
 
 def _first_crossing(excess: Callable[[float], float], shift: int, epsilon: Fraction, about: float) -> float:
-    """Return about the least sigma at which delta reaches its goal, among the several where it may.
+    """Return about the least sigma at which delta reaches its goal, among the several at which it may.
 
-    As sigma grows past each value where the cut between the good and the bad set is a whole number n, delta turns
+    As sigma grows past each value at which the cut between the good and the bad set is a whole number n, delta turns
     from falling to rising: those are its local minima. Between two of them it rises, then falls.
     """
     first = shift // 2 + 1  # the cuts run from here: n - first = 0, 1, ...

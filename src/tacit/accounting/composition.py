@@ -3,9 +3,9 @@
 Every rule here is a valid bound if the events are decided beforehand, so the smallest may be taken. Questions chosen
 adaptively are left to the filter (`filter.py`), which keeps to one rule.
 
-For (epsilon, delta) promises about which nothing else is known there are two rules: the classical bound of Dwork,
-Rothblum and Vadhan, and the optimal one, which Kairouz, Oh and Viswanath showed to be that of composed randomized
-responses; it is computed here for unequal promises too. Parallel composition is for releases about parts of a table
+For (epsilon, delta) promises without further facts there are two rules: the classical bound of Dwork, Rothblum and
+Vadhan, and the optimal one, which Kairouz, Oh and Viswanath showed to be that of composed randomized responses; it is
+computed here for unequal promises too. Parallel composition is for releases about parts of a table
 that share no unit: a unit pays only for its own parts.
 """
 
@@ -113,15 +113,15 @@ Counts = Mapping[Event, int]
 BASIC, CLASSICAL, OPTIMAL = "basic", "advanced", "optimal advanced"
 ZCDP, RENYI, NUMERICAL = "zCDP", "Rényi", "numerical"
 
-# Beyond this a single release promises so little that no rule about promises helps.
+# Beyond this a single release promises so little that rules about promises do not help.
 PROMISE_MOST = 100
-# No batch is asked for at a larger epsilon: nothing is promised there.
+# Batches are never asked for at a larger epsilon: the promise is empty there.
 EPSILON_MOST = Fraction(10**6)
 
 # Losses smaller or larger than these are left to the rules that add.
 LOSS_LEAST, LOSS_MOST, SAMPLED_MOST = Fraction(1, 10**9), Fraction(10**4), Fraction(20)
 
-# A product of probabilities whose exact value is no longer than this is kept exactly.
+# A product of probabilities is kept exactly up to this length of its exact value.
 EXACT_BITS = 2000
 
 # Orders above 1 at which Rényi curves are read first; then nearer to the best of them.
@@ -131,7 +131,7 @@ _FINER = tuple(Fraction(5 + j, 10) for j in range(16))
 
 @dataclass(frozen=True)
 class Way:
-    """One rule's total, or None if the rule does not apply to this batch."""
+    """A rule's total, or None if the rule does not apply to this batch."""
 
     name: str
     loss: PureLoss | ApproximateLoss | None
@@ -159,10 +159,10 @@ class Batch:
 def compose(
     events: Iterable[Any] | Mapping[Any, int], *, delta: Number | None = None, epsilon: Number | None = None
 ) -> Batch:
-    """Return what a batch fixed in advance costs, by every rule and the smallest: epsilon at a delta, or delta at one.
+    """Return the cost of a batch fixed in advance, by every rule and the smallest: epsilon at a delta, or delta at one.
 
-    Each event is an event, a mechanism that has one, or a pure or (epsilon, delta) loss; a mapping gives how often
-    each runs. Valid only where the batch is decided before the first answer is seen.
+    An item is an event, a mechanism that has one, or a pure or (epsilon, delta) loss; a mapping gives how often
+    each runs. Valid only if the batch is decided before the first answer is seen.
 
     >>> import tacit
     >>> print(tacit.compose([tacit.Laplace(epsilon=0.1)] * 50, delta=1e-6))
@@ -186,7 +186,7 @@ def compose(
     if not known:
         why = "at this delta: its events already fail with that probability\nhint: give a larger delta"
         if epsilon is not None:
-            why = "at this epsilon: the batch promises nothing there\nhint: give a larger epsilon"
+            why = "at this epsilon the batch gives no promise\nhint: give a larger epsilon"
         raise InvalidParameter(f"no rule gives this batch a total {why}")
     loss, _, name = min(known, key=lambda item: (_size(item[0]), item[1]))
     return Batch(releases, loss, name, ways)
@@ -208,7 +208,7 @@ def _counted(events: Iterable[Any] | Mapping[Any, int]) -> tuple[Counts, int]:
         for event in _events_of(item):
             counts[event] += often
     if not counts:
-        raise InvalidParameter("nothing to compose\nhint: give at least one event")
+        raise InvalidParameter("the batch is empty\nhint: give at least one event")
     return counts, releases
 
 
@@ -275,7 +275,7 @@ def _by_promises(
 
 
 def _promises(counts: Counts, delta: Fraction, *, slack_share: Fraction) -> tuple[Promises, Fraction]:
-    """Return (epsilon, how often) for each event, and the delta that remains; negative if there is no total.
+    """Return (epsilon, count) for each event, and the delta that remains; negative if the total does not exist.
 
     Events that are not pure share the remaining delta equally, except for `slack_share`.
     """
@@ -407,7 +407,7 @@ def _curve(counts: Counts, orders: Iterable[Fraction]) -> RenyiLoss:
 
 
 def _numerical(counts: Counts, ask: Callable[[Total], Fraction | None]) -> Fraction | None:
-    """Return the larger answer of the two directions, removing a unit and adding one; None where none is known."""
+    """Return the larger answer of the two directions, removing a unit and adding one; None if none is known."""
     answers = []
     for adding in (False, True) if any(isinstance(event, SubsampledGaussian) for event in counts) else (False,):
         pairs: list[tuple[Pair, int]] = []
@@ -442,17 +442,17 @@ def _is_ordinary(event: Event) -> bool:
 
 
 def parallel(losses: Iterable[Loss], *, parts_per_unit: int = 1, neighbours: str = "add-remove") -> Loss:
-    """Return what releases about disjoint parts cost together, where one unit is in at most `parts_per_unit` of them.
+    """Return the cost of releases about disjoint parts together, if one unit is in at most `parts_per_unit` of them.
 
-    The largest that many count, and twice as many where neighbours replace a unit: it leaves some parts and enters
-    others. All losses are of one notion (docs/proofs/composition.md).
+    The largest of them add up, that many, and twice that many if neighbours replace a unit: it leaves some parts and
+    enters others. All losses are of one notion (docs/proofs/composition.md).
 
     >>> print(parallel([PureLoss(Fraction(1)), PureLoss(Fraction(2)), PureLoss(Fraction(3))]))
     ε = 3
     """
     given = list(losses) if isinstance(losses, Iterable) else [losses]
     if not given:
-        raise InvalidParameter("nothing to compose\nhint: give at least one loss")
+        raise InvalidParameter("the batch is empty\nhint: give at least one loss")
     if neighbours not in ("add-remove", "replace"):
         raise InvalidParameter(f"neighbours must be 'add-remove' or 'replace', not {neighbours!r}")
     touched = whole(parts_per_unit, name="parts_per_unit") * (2 if neighbours == "replace" else 1)

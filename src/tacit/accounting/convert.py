@@ -43,7 +43,7 @@ def zcdp_to_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
 
 
 def rho_within(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """Return the largest rho, rounded down, whose conversion stays within (epsilon, delta).
+    """Return the largest rho, rounded down, with a conversion that stays within (epsilon, delta).
 
     >>> float(rho_within(Fraction(1), Fraction(1, 10**6)))
     0.02435597...
@@ -121,7 +121,7 @@ def _delta_at_order(b: Fraction, divergence: Fraction, epsilon: Fraction) -> Fra
 
 
 def _epsilon_at_order(b: Fraction, divergence: Fraction, delta: Fraction) -> Fraction:
-    """Return the epsilon that a divergence at order 1 + b gives at delta; zero where the bound is negative."""
+    """Return the epsilon that a divergence at order 1 + b gives at delta; zero if the bound is negative."""
 
     def epsilon() -> arb:
         value = ball(divergence) + _order_cost(b, delta)

@@ -1,6 +1,6 @@
 """The cost of one event in every notion of loss: pure epsilon, zCDP, a Rényi curve, and (epsilon, delta).
 
-Costs are exact where a closed form is known, and rounded up where a function such as exp is involved.
+Costs are exact if a closed form is known, and rounded up if a function such as exp is involved.
 
 The first part computes the hockey-stick delta of noise at an epsilon, as balls: exact for one coordinate, a proved
 bound for several. Proofs: docs/proofs/losses.md (one coordinate, and Laplace vectors) and
@@ -49,7 +49,7 @@ def laplace_delta(event: LaplaceNoise, epsilon: Fraction) -> arb:
 
 
 def single_shift(event: GaussianNoise) -> int | None:
-    """Return the worst whole move where only one coordinate can move, or None where several can."""
+    """Return the worst whole move if only one coordinate can move, or None if several can."""
     if event.scalar or event.sensitivity_squared < 2:
         return math.isqrt(math.floor(event.sensitivity_squared))
     return None
@@ -67,7 +67,8 @@ def pure_delta(event: PureChoice | StaircaseNoise, epsilon: Fraction) -> arb:
 
 
 def exponential_delta(event: ExponentialChoice, epsilon: Fraction) -> arb:
-    """Return the largest delta at `epsilon` of a choice whose log-probabilities move in a range of event.epsilon."""
+    """Return the largest delta at `epsilon` of a choice with log-probabilities that move in a range of
+    event.epsilon."""
     if epsilon >= event.epsilon:
         return arb(0)
     half_gap = ball((epsilon - event.epsilon) / 2)
@@ -86,9 +87,9 @@ def continuous_gaussian_delta(move: arb, epsilon: arb) -> arb:
 
 @dataclass(frozen=True)
 class Smoothing:
-    """How a discrete Gaussian vector is seen as a continuous one, blurred: with what deviation, and at what price.
+    """The view of a discrete Gaussian vector as a continuous one, blurred: its deviation, and the price.
 
-    Noise of variance sigma² is, but for a factor within 1 ± ripple per coordinate, continuous noise of variance
+    Noise of variance sigma² equals, up to a factor within 1 ± ripple per coordinate, continuous noise of variance
     sigma² - blur² rounded at random with blur².
     """
 
@@ -96,7 +97,7 @@ class Smoothing:
     moved: int
 
     def delta(self, sensitivity_squared: Fraction, sigma: Fraction, epsilon: Fraction) -> arb:
-        """Return a bound on the delta of every whole move within the sensitivity; 1 where the noise is too narrow."""
+        """Return a bound on the delta of every whole move within the sensitivity; 1 if the noise is too narrow."""
         return self.joint_delta([(sensitivity_squared, sigma)], epsilon)
 
     def joint_delta(self, noises: Sequence[tuple[Fraction, Fraction]], epsilon: Fraction) -> arb:
@@ -122,7 +123,7 @@ def smoothing(sensitivity_squared: Fraction, epsilon: Fraction, *, bits: int = 4
 
 
 def joint_gaussian_delta(events: Iterable[GaussianNoise], epsilon: Fraction, *, bits: int) -> arb:
-    """Return a bound on the delta of Gaussian vectors released together; 1 where one of them is too narrow for it.
+    """Return a bound on the delta of Gaussian vectors released together; 1 if one of them is too narrow for it.
 
     A blur with a larger ripple takes less of the noise away, which is better where sigma is a few steps.
     """
@@ -149,7 +150,7 @@ _FINER = tuple(Fraction(5 + j, 10) for j in range(16))
 
 
 def pure_epsilon(event: Event) -> Fraction | None:
-    """Return the event's pure epsilon, or None where no finite one holds.
+    """Return the event's pure epsilon, or None if no finite one holds.
 
     >>> pure_epsilon(LaplaceNoise(scale=Fraction(10), sensitivity=Fraction(1)))
     Fraction(1, 10)
@@ -180,7 +181,7 @@ def zcdp(event: Event) -> ZcdpLoss:
 
 
 def renyi(event: Event, orders: Iterable[Fraction]) -> RenyiLoss:
-    """Return the event's Rényi divergence at each order above 1; that of sampled noise at whole orders alone."""
+    """Return the event's Rényi divergence at each order above 1; that of sampled noise only at whole orders."""
     wanted = tuple(sorted(set(orders)))
     if not wanted or wanted[0] <= 1:
         raise InvalidParameter("orders must be one or more numbers above 1\nhint: e.g. orders=[2, 4, 8, 16]")
@@ -219,9 +220,9 @@ def delta_at(event: Event, epsilon: Fraction) -> Fraction:
 
 @lru_cache(maxsize=1024)
 def noise_delta(events: tuple[Event, ...], epsilon: Fraction) -> Fraction:
-    """Return a delta at which all that one question draws is (epsilon, delta)-DP together, rounded up.
+    """Return a delta at which all draws of one question are (epsilon, delta)-DP together, rounded up.
 
-    Events that only fail are not part of it: they have a delta of their own.
+    Events that only fail are not part of it: they have a separate delta.
 
     >>> halves = (GaussianNoise(Fraction(10), Fraction(1)), GaussianNoise(Fraction(10), Fraction(1)))
     >>> float(noise_delta(halves, Fraction(1, 2)))
@@ -271,7 +272,7 @@ def epsilon_at(event: Event, delta: Fraction) -> Fraction:
 
 
 def delta_formula(event: Event) -> Callable[[Fraction], arb] | None:
-    """Return the function from epsilon to the event's exact delta, or None where only a bound is known."""
+    """Return the function from epsilon to the event's exact delta, or None if only a bound is known."""
     if isinstance(event, LaplaceNoise):
         return lambda epsilon: laplace_delta(event, epsilon)
     if isinstance(event, PureChoice | StaircaseNoise):
@@ -340,9 +341,9 @@ def _vector_epsilon(event: GaussianNoise, delta: Fraction) -> Fraction:
 
 
 def _least_epsilon(formula: Callable[[Fraction], arb], delta: Fraction, guess: Fraction) -> Fraction:
-    """Return the epsilon where a falling delta meets its goal: searched in floats, then verified, rounded up.
+    """Return the epsilon at which a falling delta meets its goal: searched in floats, then verified, rounded up.
 
-    `guess` is an epsilon known to be enough, and the answer where the search finds none below it.
+    `guess` is an epsilon known to be enough, and the answer if the search does not find a smaller one.
     """
     if _reached(formula, Fraction(0), delta):
         return Fraction(0)
@@ -397,7 +398,7 @@ def _sampled_renyi(event: SubsampledGaussian, order: int) -> arb:
     other, beyond = (
         1 - rate,
         arb(0),
-    )  # of a moment that is 1 where nothing moves: a rate may be so small that 1 hides it
+    )  # of a moment that is 1 without any move: a rate may be so small that 1 hides it
     for k in range(2, order + 1):
         weight = arb(math.comb(order, k)) * other ** (order - k) * rate**k
         beyond = beyond + weight * ball(k * (k - 1) * squared / 2).expm1()

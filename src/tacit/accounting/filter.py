@@ -1,11 +1,12 @@
-"""The filter: which events a budget still admits, when each question is chosen after seeing the last answer.
+"""The filter: the events that a budget still admits, when each question is chosen after seeing the last answer.
 
-One rule is fixed when a budget is declared, and only it decides (docs/proofs/ledger.md has the proof). The cost of
+A rule is fixed when a budget is declared, and only it decides (docs/proofs/ledger.md has the proof). The cost of
 events comes from `cost.py`, and totals are stored by the ledger; here a total is a value and a rule is a comparison,
 exact in rationals.
 
-The last part says how much a rule leaves: the largest epsilon that one more question may ask for, with its delta, and
-how many more questions like the last. It decides nothing: every amount is checked with the rule and rounded down.
+The last part computes the rest of a rule: the largest epsilon that one more question may ask for, with its delta, and
+the number of further questions like the last. This part does not decide: every amount is checked with the rule and
+rounded down.
 """
 
 import math
@@ -36,7 +37,7 @@ FOR_RHO = 1 - FOR_KEYS - FOR_NOISE
 class Charge:
     """The cost of events together, in every notion that a budget may count.
 
-    `epsilon` is the sum of the epsilons asked for, and None once a question stated none. All noise is within it except
+    `epsilon` is the sum of the epsilons asked for, and None after a question without one. All noise is within it except
     with probability `delta_noise`, which is 0 for pure noise. `delta` is the probability that a threshold or a
     promise fails.
     """
@@ -78,10 +79,10 @@ class NoiseLoss(ApproximateLoss):
 
 @dataclass(frozen=True)
 class Rule:
-    """One filter: totals inside either arm are admitted, and every total needs its thresholds' delta inside `delta`.
+    """A filter: totals inside either arm are admitted, and every total needs its thresholds' delta inside `delta`.
 
     The arm of addition bounds the summed epsilon and, inside `delta_noise`, the chance that noise is beyond it; the
-    zCDP arm bounds the summed rho. An arm that is None admits nothing. `delta_convert` is the part of the declared
+    zCDP arm bounds the summed rho. An arm that is None admits no charge. `delta_convert` is the part of the declared
     delta that turns rho back into epsilon.
     """
 
@@ -126,10 +127,10 @@ def rule_of(budget: Loss) -> Rule:
 
 
 def charge_of(events: Iterable[Event], *, asked: ApproximateLoss | None = None) -> Charge:
-    """Return what one question's events cost together, each amount rounded up to the grain.
+    """Return the cost of one question's events together, each amount rounded up to the grain.
 
-    `asked` is the (epsilon, delta) that its noise was made for. Where the noise is pure and within that epsilon the
-    delta is not needed; where it is beyond, the delta that it needs is charged, in part to keys if `asked` says so.
+    `asked` is the (epsilon, delta) that its noise was made for. If the noise is pure and within that epsilon the delta
+    is not needed; if it is beyond, the delta that it needs is charged, in part to keys if `asked` requires so.
 
     >>> from tacit.privacy.event import PureChoice
     >>> charge_of([PureChoice(Fraction(1, 10))]).epsilon
@@ -169,7 +170,7 @@ def covers(charged: Charge, events: Iterable[Event]) -> bool:
 
 
 def _check(event: Event) -> None:
-    """Refuse an event whose amounts are not exact, or that no noise could have: its cost would mean nothing."""
+    """Refuse an event with inexact amounts, or one that no noise could have: its cost would be meaningless."""
     for field in fields(event):
         value = getattr(event, field.name)
         if isinstance(value, bool) and field.name == "scalar":
@@ -183,7 +184,7 @@ def _check(event: Event) -> None:
 
 
 def grains(amount: Fraction) -> Fraction:
-    """Return the amount, rounded up to the grain where it is not a multiple of it; never less."""
+    """Return the amount, rounded up to the grain if it is not a multiple of it; never less."""
     if amount < 0:
         raise InvalidParameter("a charge cannot be below 0\nhint: an event's scale and sensitivity must be above 0")
     return amount if GRAIN % amount.denominator == 0 else Fraction(-(-amount * _FINE // 1), _FINE)
@@ -192,7 +193,7 @@ def grains(amount: Fraction) -> Fraction:
 def grains_below(amount: Fraction) -> Fraction:
     """Return the amount, rounded down to the grain, so that shares which add up to a limit still do when charged.
 
-    One so small that little of it would be left stays as it is.
+    An amount that is too small for that stays unchanged.
     """
     lowered = amount if GRAIN % amount.denominator == 0 else Fraction(amount * _FINE // 1, _FINE)
     return lowered if 2 * lowered > amount else amount
@@ -201,7 +202,7 @@ def grains_below(amount: Fraction) -> Fraction:
 # ---- how much a rule leaves ------------------------------------------------------------------------------------------
 
 
-# A rho budget has no delta of its own to share; at this one its rho is read as an epsilon.
+# A rho budget does not have its own delta to share; at this one its rho is read as an epsilon.
 DELTA_TO_READ_RHO = Fraction(1, 10**6)
 # Epsilons between these are cut to six digits; others are lowered by a millionth.
 _SHOWN_IN_DIGITS = (Fraction(1, 10**12), Fraction(10**6))
@@ -209,7 +210,7 @@ _MILLIONTH = Fraction(1, 10**6)
 # Less than this is not worth a question, and the rounding of charges could be more.
 _RHO_LEAST = Fraction(1, 2**64)
 _EPSILON_LEAST = Fraction(1, 10**12)
-# Each round of the search for an epsilon brings it some thirty times closer.
+# A round of the search for an epsilon brings it some thirty times closer.
 _ROUNDS = 6
 
 
@@ -240,7 +241,7 @@ def shares_of(budget: Loss, epsilon: Fraction, delta: Fraction | None = None) ->
 
 
 def asked_delta(budget: Loss, epsilon: Fraction) -> Fraction:
-    """Return the delta of a question that states none: its epsilon's share of the budget's delta."""
+    """Return the delta of a question without one: its epsilon's share of the budget's delta."""
     if isinstance(budget, ApproximateLoss):
         return budget.delta * min(epsilon / budget.epsilon, Fraction(1))
     return DELTA_TO_READ_RHO if isinstance(budget, ZcdpLoss) else Fraction(0)
@@ -303,7 +304,8 @@ def charge_at(epsilon: Fraction, asking: Loss | None) -> Charge:
 
 
 def questions_left(rule: Rule, spent: Charge, like: Charge) -> int | None:
-    """Return how many more questions that cost `like` the rule admits, one after the other; None for any number.
+    """Return the number of further questions with the cost `like` that the rule admits, one after the other; None for
+    any number.
 
     >>> from tacit.accounting.filter import rule_of
     >>> from tacit.privacy.loss import PureLoss
@@ -363,7 +365,7 @@ def _gaussian_within(rho: Fraction, asking: Loss) -> Fraction:
     """Nearly the largest epsilon at which Gaussian noise costs at most `rho`: its delta hardly moves with it."""
     found = asking.epsilon if isinstance(asking, ApproximateLoss) else Fraction(1)
     for _ in range(_ROUNDS):
-        if found < _EPSILON_LEAST:  # the delta alone covers this little rho
+        if found < _EPSILON_LEAST:  # the delta already covers this little rho
             break
         found = convert.zcdp_to_epsilon(rho, shares_of(asking, found).rho)
     return found

@@ -1,6 +1,6 @@
-"""A Fourier transform whose rounding error is bounded by proof, and tables of powers, from IEEE arithmetic alone.
+"""A Fourier transform with a proved bound on its rounding error, and tables of powers, using only IEEE arithmetic.
 
-numpy's own transform is as accurate, but nothing about it is proved. This one uses additions, multiplications and
+numpy's own transform is as accurate, but unproved. This one uses additions, multiplications and
 tables made in ball arithmetic; docs/proofs/composition.md derives `relative_error` and `POWER_ERROR`.
 """
 
@@ -21,7 +21,7 @@ Spectrum = NDArray[np.complex128]
 UNIT = 2.0**-53
 # Every entry of `powers` is within this relative distance of the true power.
 POWER_ERROR = 6 * UNIT
-# One multiplication of complex numbers is within this relative distance of the true product.
+# A multiplication of complex numbers is within this relative distance of the true product.
 PRODUCT_ERROR = 3 * UNIT
 
 _BLOCK = 512
@@ -33,7 +33,8 @@ def relative_error(size: int) -> float:
 
 
 def transform(values: Reals) -> Spectrum:
-    """Return the first half (and the middle) of the Fourier transform of reals whose count is a power of two, >= 4."""
+    """Return the first half (and the middle) of the Fourier transform of reals; their count must be a power of two, >=
+    4."""
     half = len(values) // 2
     packed = _stockham(values[0::2] + 1j * values[1::2])
     mirrored = np.conj(np.roll(packed[::-1], 1))
@@ -57,7 +58,7 @@ def inverse(spectrum: Spectrum) -> Reals:
 
 
 def _stockham(values: Spectrum) -> Spectrum:
-    """Return the whole transform of a complex vector whose length is a power of two."""
+    """Return the whole transform of a complex vector with a length that is a power of two."""
     size = len(values)
     roots = _roots(size)
     current, half, stride = values, size // 2, 1
@@ -83,7 +84,7 @@ def powers(rate: Fraction, count: int) -> Reals:
 
 
 def dot(one: Reals, other: Reals) -> float:
-    """Return the sum of products, within as many roundoffs as there are terms; no threads, unlike a matrix product."""
+    """Return the sum of products, within one roundoff per term; no threads, unlike a matrix product."""
     return float(np.einsum("i,i->", one, other))
 
 

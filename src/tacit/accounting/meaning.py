@@ -1,6 +1,6 @@
-"""The meaning of a loss for a person: the most that an attacker who knows everything else can learn, in words too.
+"""The meaning of a loss for a person: the most that an attacker with all other data can learn, in words too.
 
-It is arithmetic on epsilon and delta only, so it holds for every attacker and every release with that loss
+The meaning is arithmetic on epsilon and delta only, so it holds for every attacker and every release with that loss
 (docs/proofs/tradeoff.md). Displayed numbers are rounded up. The first part extends a loss for one unit to a group of
 units (docs/proofs/losses.md).
 """
@@ -33,7 +33,7 @@ from tacit.privacy import (
 
 
 def for_group(loss: Loss, units: int) -> Loss:
-    """Return the loss for any `units` units together. A delta of 1 means that a group of this size is promised nothing.
+    """Return the loss for any `units` units together. A delta of 1 means that a group of this size gets no promise.
 
     >>> print(for_group(PureLoss(Fraction(1, 2)), 3))
     ε = 1.5
@@ -70,13 +70,13 @@ DELTA_READ = Fraction(1, 10**6)
 PRIORS = (Fraction(1, 100), Fraction(1, 10), Fraction(1, 2))
 ALARMS = (Fraction(1, 1000), Fraction(1, 100), Fraction(5, 100), Fraction(1, 10), Fraction(1, 4), Fraction(1, 2))
 GROUPS = (1, 2, 5, 10)
-# e to this power has 4,300 digits, and nothing is promised long before.
+# e to this power has 4,300 digits, and promises are empty long before.
 POWER_MOST = 10_000
 
 
 @dataclass(frozen=True)
 class Attack:
-    """The most an attacker gets about `units` units together, who knows all the rest of the table."""
+    """The most that an attacker with the rest of the table learns about `units` units together."""
 
     units: int
     epsilon: Fraction
@@ -84,7 +84,7 @@ class Attack:
 
     @property
     def odds(self) -> Fraction | float:
-        """How many times the odds of any belief can grow, but for the chance delta: e^epsilon, rounded up."""
+        """The growth of the odds of any belief, except with probability delta: e^epsilon, rounded up."""
         return inf if self.epsilon > POWER_MOST else upward(lambda: ball(self.epsilon).exp())
 
     @property
@@ -103,7 +103,7 @@ class Attack:
         return (1 + self.advantage) / 2
 
     def posterior(self, prior: Fraction) -> Fraction:
-        """Return the most that a belief of `prior` can become, but for the chance delta, rounded up."""
+        """Return the most that a belief of `prior` can become, except with probability delta, rounded up."""
         _chance(prior, name="prior")
         if prior in (0, 1):
             return prior
@@ -124,7 +124,7 @@ class Attack:
 
 @dataclass(frozen=True)
 class Meaning:
-    """What a loss means: the attacks on one unit and on groups, and how it prints."""
+    """The meaning of a loss: the attacks on one unit and on groups, and their text."""
 
     loss: PureLoss | ApproximateLoss
     attacks: tuple[Attack, ...]
@@ -146,11 +146,11 @@ class Meaning:
 
     def _promise(self) -> list[str]:
         lines = [
-            f"{self.loss}: what the promise means to one person, whatever an attacker knows about everyone else.",
+            f"{self.loss}: the promise to one person, against an attacker with any knowledge about everyone else.",
             f"  No answer becomes more than {_times(self.one.odds)} times as likely because of them.",
         ]
         if self.one.delta:
-            lines.append(f"  The promise may fail altogether with a chance of {show(self.one.delta)}.")
+            lines.append(f"  The promise may fail altogether with probability {show(self.one.delta)}.")
         return lines
 
     def _beliefs(self) -> list[str]:
@@ -213,7 +213,7 @@ def explain(
 def meaning_line(loss: Loss) -> str:
     """Return in one line what a loss means for one person."""
     attack = _attack(_approximate(loss), 1)
-    fails = f"; it may fail with a chance of {show(attack.delta)}" if attack.delta else ""
+    fails = f"; it may fail with probability {show(attack.delta)}" if attack.delta else ""
     return (
         f"odds about one person shift at most {_times(attack.odds)} times; a guess whether they are in the data is "
         f"right at most {_percent(attack.accuracy)} of the time{fails}"

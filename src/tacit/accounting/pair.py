@@ -1,7 +1,7 @@
 """The privacy loss of one event: the distribution of ln(P/Q) under P, for a pair (P, Q) that dominates the event.
 
-It has three forms: a `Lattice`, where the loss takes evenly spaced values with known probabilities; a `Curve`, where it
-is continuous and known by its tails; and a `Normal`, for wide Gaussian noise. All hold for every pair of neighbours, in
+There are three forms: a `Lattice`, if the loss takes evenly spaced values with known probabilities; a `Curve`, if it is
+continuous and known by its tails; and a `Normal`, for wide Gaussian noise. All hold for every pair of neighbours, in
 the given order and its reverse (docs/proofs/composition.md).
 
 The last part puts a loss on a grid so that no delta falls ("connecting the dots"): a probability between two grid
@@ -96,12 +96,12 @@ class Normal:
 
     @property
     def low(self) -> Fraction:
-        """Where the loss is cut off below."""
+        """The lower cut of the loss."""
         return self.squared / 2 - DEVIATIONS * Fraction(self.deviation)
 
     @property
     def high(self) -> Fraction:
-        """Where the loss is cut off above."""
+        """The upper cut of the loss."""
         return self.squared / 2 + DEVIATIONS * Fraction(self.deviation)
 
 
@@ -125,7 +125,7 @@ def merged(pairs: Sequence[tuple[Pair, int]]) -> list[tuple[Pair, int]]:
 
 
 def pair_of(event: Event) -> Pair | None:
-    """Return the event's dominating pair at the working precision, or None where none is known.
+    """Return the event's dominating pair at the working precision, or None if none is known.
 
     A sampled one has two, by whether a unit is added or removed: `amplify.sampled_pair`.
     """
@@ -185,7 +185,7 @@ def _laplace(event: LaplaceNoise) -> Pair:
     def tails(x: Fraction) -> tuple[arb, arb]:
         if x < -most:
             return arb(1), arb(1)
-        cut = math.floor((x * event.scale + shift) / 2) + 1  # the least x whose loss is above
+        cut = math.floor((x * event.scale + shift) / 2) + 1  # the least x with a loss above
         return (arb(0), arb(0)) if x >= most else (law.upper_tail(cut - shift), law.upper_tail(cut))
 
     return Curve(-most, most, tails, float(most), atoms=True, spread=-math.expm1(-float(most)) / 2)
@@ -222,7 +222,7 @@ def _masses(sigma: Fraction, reach: int) -> list[arb]:
 
 
 def smooth_gaussian(sigma: Fraction, sensitivity_squared: Fraction, *, moved: int | None = None) -> Normal | None:
-    """Return a wide or many-dimensional Gaussian as a continuous one, blurred; None where sigma is too narrow."""
+    """Return a wide or many-dimensional Gaussian as a continuous one, blurred; None if sigma is too narrow."""
     smooth = cost.smoothing(sensitivity_squared, Fraction(1, 2**20))
     smooth = smooth if moved is None else cost.Smoothing(smooth.blur_squared, moved)
     left, ripple = sigma**2 - smooth.blur_squared, smooth.ripple()
@@ -249,9 +249,9 @@ def normal_curve(pair: Normal) -> Curve:
 BITS = 128
 CELLS_MOST = 1 << 20
 ROW = 128
-# Cells are widened up to where the chance in one times the cube of its width, in steps, is this.
+# Cells are widened up to the point at which the probability in one, times the cube of its width in steps, is this.
 SHARING_COST = 1e-4
-# Gauss's five points on [0, 1], their weights, and what they may miss of an integral here, relative to the height.
+# Gauss's five points on [0, 1], their weights, and their largest error for an integral here, relative to the height.
 NODES = (0.046910077030668, 0.23076534494715845, 0.5, 0.7692346550528415, 0.953089922969332)
 WEIGHTS = (0.11846344252809454, 0.23931433524968324, 0.28444444444444444, 0.23931433524968324, 0.11846344252809454)
 QUADRATURE_ERROR = 2.0**-40

@@ -2,7 +2,7 @@
 
 `pair.py` gives one event's loss and puts it on a grid. The first part here composes a whole batch near the epsilon that
 matters: tilted, transformed, raised to its powers, transformed back. Tilting by exp(rate·loss) moves the bulk of the
-probability to where the answer is, so that a rounding error is small relative to the answer and not only to 1.
+probability near the answer, so that a rounding error is small relative to the answer and not only to 1.
 
 The second part chooses the grid and the tilt. Every error is bounded and added, so each total is an upper bound
 (docs/proofs/composition.md).
@@ -34,15 +34,15 @@ from tacit.errors import InvalidParameter
 from tacit.privacy import as_rational, ball, shortened, show, upper_end, upward, working_precision
 
 TILTED_BITS = 128
-# Deviations of the tilted total that the window holds below its mean, and above. The part below it wraps around to its
-# top, where it weighs little if the tilt is steep (in tilt times deviation); otherwise more is held.
+# Deviations of the tilted total that the window holds below its mean, and above. The part below wraps around to the
+# top, with little weight if the tilt is steep (in tilt times deviation); otherwise more is held.
 BELOW, ABOVE = 3.0, 5.5
 WINDOW = BELOW + ABOVE
 STEEP, BELOW_FLAT = 4.0, 6.5
 # Points of the window: at least, at least where more is above it than may be lost, and at most.
 SIZE_LEAST, SIZE_WIDE, SIZE_MOST = 64, 1 << 14, 1 << 22
 SHOWS = 1e-6
-# The largest exponent: tilted chances neither vanish nor overflow.
+# The largest exponent: tilted probabilities neither vanish nor overflow.
 EXPONENT_MOST = 600.0
 
 Parts = Sequence[tuple[Gridded, int]]
@@ -68,7 +68,7 @@ class Tilted:
     loss: Reals  # exp(-step·i)
 
     def misses(self, chance: Fraction) -> bool:
-        """Whether so much may lie above the window that it shows in `chance`."""
+        """Whether enough may lie above the window to show in `chance`."""
         with working_precision(TILTED_BITS):
             return bool(self.above - ball(self.beyond) > ball(chance) * SHOWS)
 
@@ -97,7 +97,7 @@ class Tilted:
             return upper_end(ball(before) * (1 - share) + ball(after) * share)
 
     def epsilon(self, delta: Fraction) -> Fraction | None:
-        """Return an epsilon at which the total is within delta, or None where the window does not reach it."""
+        """Return an epsilon at which the total is within delta, or None if the window does not reach it."""
         index = self._guess(float(delta))
         last = self.first + len(self.chances)
         while index < last and (at := self.delta(index)) > delta:
@@ -148,7 +148,7 @@ def infinite(parts: Parts) -> Fraction:
 def tilted(
     parts: Parts, step: Fraction, offset: Fraction, rate: float, beyond: Fraction, *, least: int | None = None
 ) -> Tilted:
-    """Return the batch's total near where tilting by `rate` puts its bulk; with chance `beyond` it has no end.
+    """Return the batch's total near the bulk after tilting by `rate`; with chance `beyond` it is infinite.
 
     `least` is the least size of the window: a total may stray little most of the time, and far on rare occasions.
     """
@@ -173,7 +173,7 @@ def tilted(
 
 @dataclass(frozen=True)
 class _Tilt:
-    """One event's chances, tilted and divided by `total`; never below the true ones."""
+    """An event's probabilities, tilted and divided by `total`; never below the true ones."""
 
     chances: Reals
     total: float
@@ -276,11 +276,11 @@ POINTS_LEAST, POINTS_MOST = 1 << 15, 1 << 20
 # Normal losses are quick to put on a grid, so it may be finer.
 POINTS_NORMAL = 1 << 17
 SPARE = 1.06
-# A total that strays less is put on a grid as if it strayed so far.
+# A total with a smaller spread is put on a grid as if it had this spread.
 DEVIATION_LEAST = 1e-9
-# A grid that holds every loss exactly is taken where it is no longer than this, or than the one of POINTS.
+# A grid that holds every loss exactly is taken if it is no longer than this, or than the one of POINTS.
 POINTS_NATIVE = 1 << 15
-# One event's loss has at most this many cells, however little of it is within the window.
+# An event's loss has at most this many cells, even if few of them are within the window.
 CELLS = 1 << 18
 
 
@@ -289,7 +289,7 @@ class Total:
 
     def __init__(self, pairs: Sequence[tuple[Pair, int]]) -> None:
         if not pairs:
-            raise InvalidParameter("nothing to compose\nhint: give at least one event")
+            raise InvalidParameter("the batch is empty\nhint: give at least one event")
         with working_precision(BITS):
             pairs = merged(pairs)
         self.step = choose_step(pairs)
@@ -298,7 +298,7 @@ class Total:
         self._beyond = infinite(self._parts)
 
     def epsilon(self, delta: Fraction) -> Fraction | None:
-        """Return an epsilon at which the batch is (epsilon, delta)-DP; None where the parts' own deltas use it up."""
+        """Return an epsilon at which the batch is (epsilon, delta)-DP; None if the parts' own deltas use it up."""
         require_chance(delta)
         if self._beyond >= delta:
             return None
@@ -355,8 +355,8 @@ class Total:
 
 
 def choose_step(pairs: Sequence[tuple[Pair, int]]) -> Fraction:
-    """Return the grid's step: one that holds every loss exactly where that is coarse enough, otherwise a fine one."""
-    # chance that sits on the grid's points costs nothing; only continuous parts count
+    """Return the grid's step: one that holds every loss exactly if that is coarse enough, otherwise a fine one."""
+    # probability on the grid's points is free; only continuous parts count
     events = max(sum(count * (pair.spread if isinstance(pair, Curve) else 1.0) for pair, count in pairs), 1.0)
     deviation = math.sqrt(sum(count * pair.deviation**2 for pair, count in pairs))
     lattices = [pair for pair, _ in pairs if isinstance(pair, Lattice)]
@@ -376,7 +376,7 @@ def choose_step(pairs: Sequence[tuple[Pair, int]]) -> Fraction:
 
 
 def _native(lattices: Sequence[Lattice], *, least: Fraction) -> Fraction | None:
-    """Return the largest step that divides all steps, or None where that is below `least`."""
+    """Return the largest step that divides all steps, or None if that is below `least`."""
     native = lattices[0].step
     for pair in lattices:
         denominator = math.lcm(native.denominator, pair.step.denominator)

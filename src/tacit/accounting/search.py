@@ -1,4 +1,4 @@
-"""Find where a falling function crosses zero, in floating point: only ever to propose; callers verify what they use."""
+"""Find the zero of a falling function, in floating point: only ever to propose; callers verify what they use."""
 
 import math
 from collections.abc import Callable
@@ -11,7 +11,7 @@ STEPS_MAX = 200
 
 
 def crossing(excess: Callable[[float], float], guess: float, *, relative: float = 1e-12) -> float:
-    """Return about the x > 0 at which a falling `excess` reaches zero, on the side where it is at most zero."""
+    """Return about the x > 0 at which a falling `excess` reaches zero, on the side with values of at most zero."""
     low, high = _bracket(excess, math.log(guess))
     return math.exp(high) if low is None else _narrowed(excess, low, high, relative)
 
@@ -44,7 +44,7 @@ def _narrowed(excess: Callable[[float], float], low: float, high: float, relativ
 
 
 def log_excess(value: arb, target: arb) -> float:
-    """Return ln(value/target), clamped: above zero where the value is too large."""
+    """Return ln(value/target), clamped: above zero if the value is too large."""
     if not value.is_finite():
         return EXCESS_MAX
     if not value > 0:
@@ -67,7 +67,7 @@ def rising_root(slope: Callable[[float], float]) -> float:
 
 
 def _bracket(excess: Callable[[float], float], guess: float) -> tuple[float | None, float]:
-    """Return logs of a point above and a point at or below zero; None for the first where there is none."""
+    """Return logs of a point above and a point at or below zero; None for the first if it does not exist."""
     step, low, high = 0.05, guess, guess
     if excess(math.exp(guess)) > 0:
         while excess(math.exp(high)) > 0:

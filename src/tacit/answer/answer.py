@@ -1,6 +1,6 @@
 """An answer as people use it: rows with an error bar on every cell, its cost, and its conversion for other tools.
 
-Everything in it is released already; nothing here can reach a row. `make_answer` is the way in; the arithmetic of
+Everything in it is released already; rows cannot be reached from here. `make_answer` is the way in; the arithmetic of
 columns is in `columns.py`, and printing is in `text.py`.
 """
 
@@ -104,18 +104,17 @@ class AnswerInfo:
     has_changed: bool | None = None  # of a free answer: whether the source was written since; None if unknown
     receipt: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()  # a fact each, for `details()`
-    reading: str = ""  # the line on how to read the intervals, and what they do not include
-    advice: str = ""  # the line on what is hidden, and what would make the answer closer
-    bounds: Mapping[str, Any] = field(default_factory=dict)  # what was learned and scaled, as `disclosure.py` has it
-    is_public: bool = False  # nothing was read for it, or ever charged
+    reading: str = ""  # the line on how to read the intervals, and the parts they leave out
+    advice: str = ""  # the line on hidden parts, and on a closer answer
+    bounds: Mapping[str, Any] = field(default_factory=dict)  # learned facts and weights, as in `disclosure.py`
+    is_public: bool = False  # without reading, and never charged
 
 
 @dataclass(frozen=True, repr=False)
 class Answer:
     """A private answer: `print` it, or take it `to_pandas`, `to_polars`, `to_arrow`, `to_dicts`, `to_csv`, `to_json`.
 
-    Each aggregate X has the columns X, X_low and X_high; the true value is between the last two at the stated
-    confidence.
+    An aggregate X has the columns X, X_low and X_high; the true value is between the last two at the stated confidence.
     """
 
     rows: Sequence[Row]
@@ -123,7 +122,7 @@ class Answer:
     types: Mapping[str, str]  # every column's type, X_low and X_high included
     aggregates: tuple[str, ...]
     facts: AnswerInfo
-    kinds: Mapping[str, str] = field(default_factory=dict)  # what each aggregate is, e.g. count or mean
+    kinds: Mapping[str, str] = field(default_factory=dict)  # the kind of each aggregate, e.g. count or mean
     certify: Callable[[], Mapping[str, Any]] | None = field(default=None, compare=False)
     lower_ends: Mapping[str, Sequence[Any]] = field(default_factory=dict)  # what `at_least` gives, by aggregate
 
@@ -137,10 +136,10 @@ class Answer:
         return html_table(self)
 
     def details(self) -> "Details":
-        """Return every fact about the answer, a line each: exact cost, bounds, what was learned, all digits."""
+        """Return every fact about the answer, a line each: exact cost, bounds, learned facts, all digits."""
         return Details(details_text(self))
 
-    def __dir__(self) -> list[str]:  # what Tab offers: `certify` is what `certificate()` calls
+    def __dir__(self) -> list[str]:  # the names that Tab offers: `certify` is called by `certificate()`
         return sorted(name for name in super().__dir__() if not name.startswith("_") and name != "certify")
 
     def __len__(self) -> int:
@@ -157,9 +156,9 @@ class Answer:
         return names
 
     def certificate(self) -> Mapping[str, Any]:
-        """Return the ledger's signed certificate of this answer: what was released, and under which promise.
+        """Return the ledger's signed certificate of this answer: the release, and its promise.
 
-        Nothing in it is computed from rows; anyone can check it offline with `tacit certificate verify FILE`.
+        No part of it is computed from rows; anyone can check it offline with `tacit certificate verify FILE`.
         """
         if self.certify is None:
             raise InvalidParameter(
@@ -168,11 +167,11 @@ class Answer:
         return self.certify()
 
     def at_least(self, name: str) -> list[Any]:
-        """Return, for each row, a number that the table's own is not below, whatever the rows are: a theorem.
+        """Return, for each row, a lower bound of the table's own number, for any rows: a theorem.
 
-        It is for counts, and for sums of columns that are declared not to be negative: bounding only lowers those. It
-        holds for the whole table, not only up to what a unit may count for, and fails at half the probability that the
-        interval may: at a confidence of 95 %, in one row of 40.
+        Bounds exist for counts, and for sums of columns that are declared not to be negative: bounding only lowers
+        those. The bound holds for the whole table, not only up to the cap of a unit, and fails at half the probability
+        that the interval may: at a confidence of 95 %, in one row of 40.
         """
         name = name if isinstance(name, str) else f"a {type(name).__name__}"
         if name not in self.lower_ends:
@@ -308,7 +307,7 @@ def make_answer(
 
 @dataclass(frozen=True)
 class View:
-    """The rows of an answer, what its columns are, and which of them have an end that holds whatever the rows are."""
+    """The rows of an answer, its columns, and the lower ends that hold for any rows."""
 
     rows: Sequence[Row]
     types: Mapping[str, str]
@@ -324,9 +323,9 @@ class View:
 
 
 def answer_of(view: View, columns: tuple[str, ...], facts: AnswerInfo) -> Answer:
-    """Return the answer whose rows are a view's, with the columns that were asked for and the ends of their intervals.
+    """Return the answer with the rows of a view, with the requested columns and the ends of their intervals.
 
-    What else the view carries from row to row is in no row of an answer.
+    Other columns of the view are left out.
     """
     kinds = tuple(view.kinds)
     lower = {name: _column(view.rows, name + AT_LEAST) for name in sorted(view.lower)}
@@ -362,7 +361,7 @@ def computed_view(
     confidence: Fraction,
     parts: Parts = frozenset(),
 ) -> View:
-    """Return what is shown of an answer, computed from what was released; `parts` are outputs and wholes of them."""
+    """Return the shown part of an answer, computed from released numbers; `parts` are outputs and wholes of them."""
     rows = [row | {PLACE: at} for at, row in enumerate(map(dict, released.rows))]
     kept = apply_postprocessing(rows, after)
     columns = shown_columns(after, rows, kept, outputs, columns_at, confidence, parts)

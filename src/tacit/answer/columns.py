@@ -1,7 +1,7 @@
 """The answer's columns, from noisy integers: each aggregate X as X, X_low and X_high.
 
 All of it is post-processing of noisy integers by public facts. Counts are whole, sums are on their public step, and a
-mean is None where a group has too few people for its noise.
+mean is None if a group has too few people for its noise.
 """
 
 from collections.abc import Sequence
@@ -71,9 +71,9 @@ def _any_column(
 
 
 def lower_ends(plan: Plan, noisy: NoisyTable, confidence: Fraction) -> dict[str, tuple[Number, ...]]:
-    """Return for outputs that bounding only lowers, by name, a number for each group that the table's own is not below.
+    """Return for outputs that bounding only lowers, by name, a lower bound of the table's number in each group.
 
-    They are counts, and sums of columns that are declared not to be negative. It holds whatever the rows are, at the
+    These are counts, and sums of columns that are declared not to be negative. The bound holds for any rows, at the
     probability of one tail of the noise (docs/proofs/corrected.md).
     """
     found: dict[str, tuple[Number, ...]] = {}
@@ -139,7 +139,7 @@ def _of_two_parts(output: Sum | Mean, plan: Plan, noisy: NoisyTable, confidence:
 
 
 def _count(output: CountRows | CountValues, plan: Plan, noisy: NoisyTable, confidence: Fraction) -> NoisyColumn:
-    """COUNT(x), or COUNT(*) with the rows where x is NULL: what the parts add up to, over what they are for one row."""
+    """COUNT(x), or COUNT(*) with the rows with NULL x: the sum of the parts, over their sum for one row."""
     release = plan.releases[output.release]
     both = zip(release.parts, noisy.parts[output.release], strict=True)
     wanted = [values for part, values in both if part.kind != "missing" or isinstance(output, CountRows)]

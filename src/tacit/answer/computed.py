@@ -1,8 +1,8 @@
 """The columns of an answer that are computed from released numbers, each with the interval that follows from theirs.
 
-A column of one number has the image of that number's interval. One of several numbers has what interval arithmetic
-gives of theirs, each at a confidence that holds for all of them at once (by Bonferroni), so it is wide rather than
-wrong. Where an end is not known, it is None. All of it is post-processing.
+A column of one number has the image of that number's interval. A column of several numbers has the interval arithmetic
+of theirs, each at a confidence that holds for all of them at once (by Bonferroni), so it is wide rather than wrong.
+An unknown end is None. All of it is post-processing.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +30,7 @@ from tacit.query import (
 
 # The place of a row among those of the plan, under a name that no column has.
 PLACE = "\x00place"
-# The kind of a column that is no single aggregate.
+# The kind of a column that is not a single aggregate.
 COMPUTED = "computed"
 UNKNOWN = Span(None, None)
 
@@ -40,7 +40,7 @@ ColumnsAt = Callable[[Fraction], Sequence[NoisyColumn]]
 
 @dataclass(frozen=True)
 class ShownColumn:
-    """One shown column: its values, and its ends where it is a noisy number."""
+    """A shown column: its values, and its ends if it is a noisy number."""
 
     name: str
     type: str
@@ -116,7 +116,7 @@ class _Reckoning:
         return max(1, sum(min(count, max(len(self.rows), 1)) for count in whole.values()))
 
     def spans(self, shown: Shown, places: Sequence[int], level: Fraction) -> list[Span]:
-        """Return where a column may be in each of the rows at these places."""
+        """Return the range of a column in each of the rows at these indices."""
         columns = {column.name: column for column in self.columns_at(level)}
         of_rows = [self._spans_of_row(row, columns) for row in self.rows]
         kept = [at for at, row in enumerate(self.rows) if self._is_kept(row)]
@@ -169,7 +169,8 @@ def computed_notes(
 
 
 def _typed(value: Any, kind: str) -> Any:
-    """Return a number as an answer holds it: whole where its type is, else a float; what is not finite is not known."""
+    """Return a number as an answer holds it: whole if its type is, else a float; infinite numbers and NaN are
+    unknown."""
     if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
         return None
     whole = kind == "int" and isinstance(value, int | Fraction) and value.denominator == 1

@@ -1,9 +1,9 @@
 """Replace numbers that are impossible beside each other by the nearest possible ones.
 
-What each can be by itself is `possible.py`'s. Within a row, COUNT(x) is at most COUNT(*), and a sum lies between its
-count times the two ends of the range. Quantiles of one call are drawn in order already. This is post-processing of
-released numbers by public facts, so it costs nothing. It reduces the error of impossible numbers; in return, averages
-over many such answers are no longer unbiased.
+The limits of a single number are in `possible.py`. Within a row, COUNT(x) is at most COUNT(*), and a sum lies between
+its count times the two ends of the range. Quantiles of one call are drawn in order already. This is post-processing of
+released numbers by public facts, so it is free. The error of impossible numbers gets smaller; in return, averages over
+many such answers are no longer unbiased.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ CONSISTENT = "Made consistent: counts are not negative, parts are at most their 
 def made_consistent(plan: Plan, columns: Sequence[NoisyColumn]) -> list[NoisyColumn]:
     """Return the columns with impossible numbers replaced by the nearest possible ones.
 
-    Privacy: post-processing of what is released and public.
+    Privacy: post-processing of released and public values.
     """
     found = {output.name: column for output, column in zip(plan.outputs, columns, strict=True)}
     _counts_add_up(plan, found)
@@ -29,7 +29,7 @@ def made_consistent(plan: Plan, columns: Sequence[NoisyColumn]) -> list[NoisyCol
 
 
 def _counts_add_up(plan: Plan, found: dict[str, NoisyColumn]) -> None:
-    """COUNT(x) is at most COUNT(*), and there are at most as many units as rows."""
+    """COUNT(x) is at most COUNT(*), and the units are at most the rows."""
     rows = next((output for output in plan.outputs if isinstance(output, CountRows)), None)
     if rows is None:
         return
@@ -66,7 +66,7 @@ def _sum_fits(output: Sum, plan: Plan, found: dict[str, NoisyColumn]) -> NoisyCo
 
 
 def _around(column: NoisyColumn) -> NoisyColumn:
-    """Widen each interval so that it holds its own value."""
+    """Widen intervals so that they hold their own values."""
     low = tuple(_lesser(one, two) for one, two in zip(column.low, column.values, strict=True))
     high = tuple(_greater(one, two) for one, two in zip(column.high, column.values, strict=True))
     return replace(column, low=low, high=high)

@@ -1,4 +1,4 @@
-"""The bounds of an answer as data: what was learned, what was removed, and what the intervals leave out.
+"""The bounds of an answer as data: learned facts, removed parts, and the parts that the intervals leave out.
 
 All of it is released or public: noisy totals, facts that were paid for, and the plan. `bounds_words.py` puts it in
 words.
@@ -23,7 +23,7 @@ SUM_OF = "the sum of "
 
 
 def bounds_record(plan: Plan, noisy: NoisyTable, confidence: Fraction) -> Record:
-    """Return what was learned, scaled and left out as plain values; empty where nothing was."""
+    """Return what was learned, scaled and left out as plain values; empty if there are none."""
     record: Record = {}
     if plan.learned:
         record["learned"] = [
@@ -60,7 +60,7 @@ def _shown(plan: Plan) -> list[int]:
 
 
 def _moment(output: ScaledMoment, plan: Plan) -> Record:
-    """Return what facts foretell of a variance, covariance or correlation: nothing of it is measured."""
+    """Return the predicted parts of a variance, covariance or correlation: they are not measured."""
     vectors = vectors_of(plan)
     products, sides = vectors[output.release], vectors[output.release].factors or (0, 0)
     rows = vectors[products.rows or 0]

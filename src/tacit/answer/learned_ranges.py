@@ -1,7 +1,7 @@
-"""What a learned range may leave out of a group: the part of an interval that is foreseen, beside the noise.
+"""The possible loss of a group beyond a learned range: the predicted part of an interval, beside the noise.
 
-A value beyond the range counts as its end. What people have beyond both ends is foreseen from the profile that the
-range was read off, and a group may lack of it what it may lack of what is beyond a cap (`missing.py`): a convention.
+A value beyond the range counts as its end. People's values beyond both ends are predicted from the profile of the
+range, and a group may lack the same part of them as of the rows beyond a cap (`missing.py`): a convention.
 """
 
 import math
@@ -18,7 +18,7 @@ from tacit.release import NoisyTable
 
 
 def widened(column: NoisyColumn, output: PlannedOutput, plan: Plan, noisy: NoisyTable) -> NoisyColumn:
-    """Return a sum, mean or variance whose interval allows for values beyond a range that was learned."""
+    """Return a sum, mean or variance with an interval that allows for values beyond a learned range."""
     if not isinstance(output, Sum | Mean | Variance | StandardDeviation):
         return column
     beyond = plan.learned_ranges.get(plan.measured[output.column].expression)
@@ -46,7 +46,7 @@ def _rows(output: Mean | Variance | StandardDeviation, plan: Plan, noisy: NoisyT
 
 
 def _with_more(column: NoisyColumn, down: Floats, up: Floats) -> NoisyColumn:
-    """Return a column whose ends are farther out, noise and what is beyond joined as squares."""
+    """Return a column with its ends farther out, noise and loss joined as squares."""
 
     def ends(given: Sequence[int | float | None], more: Floats, sign: int) -> tuple[int | float | None, ...]:
         found: list[int | float | None] = []

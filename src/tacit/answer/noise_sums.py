@@ -1,9 +1,9 @@
 """Bounds on weighted sums of independent noises, from their distribution only.
 
-They depend on no row, so they cost nothing. Integer weights give a sum on the integers, and one Fourier transform finds
+The bounds do not depend on rows, so they are free. Integer weights give a sum on the integers, and one Fourier
+transform finds
 its distribution. Other weights use continuous noises, plus one step for each (docs/proofs/error-bars.md). Every error
-of the arithmetic is bounded and added to the probability to miss: floating point can only widen a bar, and decides
-nothing.
+of the arithmetic is bounded and added to the probability to miss: floating point can only widen an interval.
 """
 
 import math
@@ -30,7 +30,7 @@ SAFETY = 1 + 1e-9
 FEW = 3
 # Slopes at which Chernoff's bound is tried, as shares of the largest possible.
 SLOPES = np.array([0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9])
-# The shares of the probability to miss that may be lost where a series is cut off, and where it repeats itself.
+# The shares of the probability to miss that may be lost to the cut of a series, and to its repetition.
 CUT_SHARE = 1e-3
 REPEAT_SHARE = 1e-4
 # The search may end anywhere: the bound a thousandth wider than its end is checked, and used only if it holds.
@@ -101,7 +101,8 @@ def weighted_bounds(noise: NoiseKind, scale: Fraction, weights: Floats, confiden
 
 @lru_cache(maxsize=65536)
 def unit_sum_bound(noise: NoiseKind, sizes: tuple[float, ...], miss: float) -> float:
-    """Return the bound for continuous noises of scale 1; it grows in proportion to the scale, so it is found once."""
+    """Return the bound for continuous noises of scale 1; the bound grows in proportion to the scale, so it is found
+    once."""
     if noise == "gaussian":
         return normal_bound(miss) * math.sqrt(sum(size * size for size in sizes)) * SAFETY
     if len(sizes) > FEW:
@@ -171,7 +172,8 @@ def _chernoff(sizes: Floats, miss: float) -> Floats:
 
 
 def _searched(sizes: Floats, miss: float, most: Floats) -> Floats:
-    """Return where the tail of each sum falls to the probability to miss, rounded up; `most` where that is in doubt.
+    """Return the point at which the tail of each sum falls to the probability to miss, rounded up; `most` if that is
+    in doubt.
 
     The tail beyond x is 1 - E[square wave of (x - sum)], except for the probability that the sum is more than half a
     wave away. The square wave is a Fourier series, and the cut of the characteristic function bounds its remainder.
@@ -212,7 +214,7 @@ def _cut(sizes: Floats, level: float) -> Floats:
 
 
 def _spread_apart(scales: list[float]) -> list[float]:
-    """Return scales at least as large, largest first, with no two close together."""
+    """Return scales at least that large, largest first, without two that are close together."""
     rising = sorted(scales)
     for place in range(1, len(rising)):
         rising[place] = max(rising[place], rising[place - 1] * SPREAD)

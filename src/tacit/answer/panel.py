@@ -1,7 +1,7 @@
 """The parts of an answer's picture: keys become positions on an axis or groups, and aggregates become panels.
 
-This file decides values only; `tacit.pictures` decides how a panel looks. A picture is post-processing: it shows what
-the answer already states, and costs nothing.
+This file decides values only; `tacit.pictures` decides how a panel looks. A picture is post-processing: it shows the
+numbers of the answer, and is free.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 LETTERS_MOST = 44
 LABELS_MOST = 120  # positions along an axis; further ones are left out, and a note states it
 FACETS_MOST = 24
-# Keys further apart than this many of their smallest gaps are places of their own, not points on a scale.
+# Keys further apart than this many of their smallest gaps are separate positions, not points on a scale.
 SPARSE = 4
-# What is drawn as a bar from zero; every kind of aggregate that an answer has numbers of is here.
+# Aggregates drawn as bars from zero; every kind of aggregate that an answer has numbers of is here.
 STARTS_AT_ZERO: Mapping[str, bool] = {
     "count": True,
     "count_units": True,
@@ -73,7 +73,7 @@ def svg_for_page(answer: Answer, *, narrow: bool) -> str:
 
 
 def _drawn(answer: Answer, *, narrow: bool = False) -> Spec:
-    """Return the panels under a title that says what is drawn, how sure it is and what it cost."""
+    """Return the panels under a title with their content, confidence and cost."""
     drawn = sheet(answer)
     drawn = replace(drawn, size=NARROW) if narrow else drawn
     keys = [name for name in answer.columns if name not in answer.aggregates]
@@ -132,7 +132,7 @@ def _roles(answer: Answer, keys: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _order(answer: Answer, axis: Sequence[str]) -> Order:
-    """Return whether the axis is a scale: one key of numbers or times, none missing, no gap too wide."""
+    """Return whether the axis is a scale: one key of numbers or times, all present, without too wide a gap."""
     if len(axis) != 1:
         return "none"
     values = {row[axis[0]] for row in answer.rows}
@@ -180,7 +180,7 @@ def _rank(key: tuple[Any, ...]) -> tuple[tuple[bool, Any], ...]:
 
 
 def _labels(keys: Sequence[tuple[Any, ...]]) -> dict[tuple[Any, ...], str]:
-    """Return each key as a text of its own: NULL and the text 'NULL' are two places."""
+    """Return every key as a different text: NULL and the text 'NULL' have two positions."""
     found: dict[tuple[Any, ...], str] = {}
     taken: set[str] = set()
     for key in keys:
@@ -197,7 +197,7 @@ def _shortened(label: str) -> str:
 
 
 def _panels(answer: Answer) -> list[tuple[str, list[str]]]:
-    """Return the panels in the answer's order: quantiles of one stem together, every other aggregate alone."""
+    """Return the panels in the answer's order: quantiles of one stem together, other aggregates separately."""
     stems: dict[str, list[str]] = {}
     for name in answer.columns:
         if name in answer.aggregates:

@@ -1,9 +1,9 @@
-"""Cut numbers and their intervals at what is possible, by public facts alone.
+"""Cut numbers and their intervals at possible values, only by public facts.
 
-A count is not below 0, a group whose key was found has at least one unit, a mean is inside the range that its values
-were clamped to, a correlation is between -1 and 1. What a number is of lies in that set, so an interval loses nothing
-that it should hold when it is cut there: it covers as often as before. One that is wholly outside becomes the nearest
-possible number. It is post-processing of what was released, and costs nothing.
+A count is at least 0, a group with a found key has at least one unit, a mean is inside the range that its values were
+clamped to, a correlation is between -1 and 1. The true number lies in that set, so a cut interval covers it with the
+same probability. An interval that is wholly outside becomes the nearest possible number. This is post-processing of
+released numbers, and free.
 """
 
 from collections.abc import Sequence
@@ -30,20 +30,20 @@ from tacit.plan import (
 )
 from tacit.query import Column, Parts
 
-# The least and the most that a number can be; None: it has no such end.
+# The least and the most that a number can be; None: unlimited on that side.
 Limits = tuple[int | float | None, int | float | None]
 
 
 def cut_to_possible(plan: Plan, columns: Sequence[NoisyColumn]) -> list[NoisyColumn]:
     """Return the columns with every value and end cut at what is possible.
 
-    Privacy: post-processing of what is released and public.
+    Privacy: post-processing of released and public values.
     """
     return [_cut(column, limits_of(output, plan)) for output, column in zip(plan.outputs, columns, strict=True)]
 
 
 def limits_of(output: PlannedOutput, plan: Plan) -> Limits:
-    """Return the least and the most that an output can be in any group, whatever the rows."""
+    """Return the least and the most that an output can be in any group, for any rows."""
     match output:
         case CountRows() | CountUnits():
             return 0 if plan.threshold is None else 1, None  # a key that was found is in some row

@@ -1,4 +1,4 @@
-"""Print an answer: a table in the terminal or a notebook, ± where the interval is symmetric, and what it cost."""
+"""Print an answer: a table in the terminal or a notebook, ± if the interval is symmetric, and its cost."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _table(answer: Answer, *, whole: bool = False) -> list[str]:
     return lines
 
 
-# What a ledger keeps of an answer for people to read: so many rows, and so much of a cell. All noisy integers are kept
+# The text of an answer in the ledger: its most rows, and the most characters of a cell. All noisy integers are kept
 # beside it.
 ROWS_KEPT = 200
 CELL_KEPT = 200
@@ -117,7 +117,7 @@ def html_table(answer: Answer) -> str:
 
 
 def html_lines(text: str) -> str:
-    """Return lines of text for a notebook, escaped, and broken where the page is too narrow for them."""
+    """Return lines of text for a notebook, escaped, and broken if the page is too narrow for them."""
     return f'<pre style="white-space: pre-wrap">{html.escape(text)}</pre>'
 
 
@@ -126,7 +126,7 @@ def cells(
 ) -> tuple[list[tuple[str, bool]], list[list[str]]]:
     """Return the shown columns (name, whether right-aligned) and the cells of the first `most` rows as text.
 
-    `None` is all rows; `whole` keeps digits that an interval does not support. One cell takes about as long as the
+    `None` is all rows; `whole` keeps digits that an interval does not support. A cell takes about the time that the
     kernel needs for a hundred rows of the table.
     """
     rows = answer.rows[:most]
@@ -195,7 +195,7 @@ def cell_text(value: Any, low: Any, high: Any) -> str:
 
 # The last digit of a number that is printed at most: the twelfth decimal.
 LEAST_POWER = -12
-# An interval has two digits if it begins with 1, 2 or 3.5 and less; otherwise one says about as much.
+# An interval has two digits if it begins with 1, 2 or 3.5 and less; otherwise one is enough.
 TWO_DIGITS_TO = 3.55
 
 

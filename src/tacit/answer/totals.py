@@ -1,13 +1,12 @@
-"""Totals and what they are totals of, made to agree: weighted least squares over the levels of one answer.
+"""Make totals agree with their parts: weighted least squares over the levels of one answer.
 
-Each level of a ROLLUP has noise of its own. A total can be read off its own level, or added up from the cells below it,
-and the best estimate weighs the two by the variances of their noise (docs/proofs/totals.md). It errs less than either.
-Every pair of levels is made to agree on what both of them are margins of. All of it is post-processing.
+The levels of a ROLLUP have independent noise. A total can be read off its own level, or added up from the cells below
+it, and the best estimate weighs the two by the variances of their noise (docs/proofs/totals.md). The result has a
+smaller error than either. Every pair of levels is made to agree on their common margins. All of it is post-processing.
 
-Where noise is all that is in a number, the new interval is that of the weighted sum of noises. Where a number also
-holds what people beyond a cap may have lost, errors of one level may all go the same way: a level's variances then
-count as many times as it has groups, so that its sum is trusted no more than that allows, and an interval is its own
-and reaches to the new number.
+If a number has only noise, the new interval is that of the weighted sum of noises. If a number may also lack rows
+beyond a cap, errors of one level may all go the same way: a level's variances are then multiplied by its number of
+groups, so that its sum is trusted less, and an interval is its own and reaches to the new number.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,7 +36,7 @@ LEFT_ALONE = "Totals have noise of their own and do not add up: groups that are 
 
 @dataclass(frozen=True)
 class Level:
-    """One level of an answer: which of all keys it is grouped by, its plan, and what was released."""
+    """A level of an answer: its keys among all keys, its plan, and its release."""
 
     kept: tuple[int, ...]
     plan: Plan
@@ -110,7 +109,7 @@ def _margins(levels: Sequence[Level]) -> Floats:
 def _fitted(
     levels: Sequence[Level], place: int, asked: Sequence[NoisyColumn], margins: Floats, confidence: Fraction
 ) -> list[NoisyColumn] | None:
-    """Return one output of all levels as least squares has it; None where its levels are not of the same rows."""
+    """Return one output of all levels as least squares has it; None if its levels are not of the same rows."""
     noises = [_noise_of(level, place) for level in levels]
     values = np.array([value for column in asked for value in column.values], dtype=np.float64)
     sizes = [len(column.values) for column in asked]
@@ -141,7 +140,7 @@ def _widest(column: NoisyColumn) -> float:
 
 
 def _noise_of(level: Level, place: int) -> _Noise | None:
-    """Return the noise of a count or a sum; None where people may have lost rows, or its noise is of another kind."""
+    """Return the noise of a count or a sum; None if people may have lost rows, or its noise is of another kind."""
     plan = level.plan
     output = plan.outputs[place]
     if plan.scaling is not None or not isinstance(output, CountRows | CountValues | Sum):
@@ -178,7 +177,7 @@ def _weights_of(output: PlannedOutput, plan: Plan) -> tuple[float, ...] | None:
 
 
 def _bounds(hat: Floats, noises: Sequence[_Noise], sizes: Sequence[int], confidence: Fraction) -> Floats | None:
-    """Return how far each fitted number may be off; None where levels have noises of two kinds."""
+    """Return the error of each fitted number; None if levels have noises of two kinds."""
     kinds = {noise.kind for noise in noises}
     if len(kinds) > 1:
         return None
@@ -212,7 +211,7 @@ def _columns(
 
 
 def _narrower(column: NoisyColumn, fitted: Floats, reach: Floats, *, whole: bool) -> tuple[Any, Any]:
-    """Return the interval around each fitted number, or its own where that is no wider: widths depend on no row."""
+    """Return the interval around each fitted number, or its own if that is not wider: widths depend on no row."""
     low: list[Any] = []
     high: list[Any] = []
     for one, far, down, up in zip(fitted.tolist(), reach.tolist(), column.low, column.high, strict=True):

@@ -32,7 +32,7 @@ Released = Sequence[tuple[Plan, NoisyTable]]
 
 @dataclass(frozen=True)
 class AsideRelease:
-    """What was released for an aside of a SELECT: of a mode for each level, otherwise once."""
+    """The releases of an aside of a SELECT: of a mode for each level, otherwise one."""
 
     aside: Aside
     parts: Released
@@ -40,7 +40,7 @@ class AsideRelease:
 
 @dataclass(frozen=True)
 class BranchRelease:
-    """What was released for one SELECT: the plan and the noisy table of each of its levels."""
+    """The releases of one SELECT: the plan and the noisy table of each of its levels."""
 
     keys: tuple[str, ...]  # of all levels
     levels: tuple[tuple[str, ...], ...]
@@ -59,7 +59,7 @@ def make_compound_answer(
     *,
     consistent: bool = False,
 ) -> Answer:
-    """Return the rows of all branches, after what is asked of all of them."""
+    """Return the rows of all branches, after the common post-processing."""
     views = [_branch_view(each, facts.confidence, consistent=consistent) for each in released]
     view = views[0] if len(views) == 1 else _union(compound, views)
     notes = [note for each in released for note in _notes(each, facts.confidence, alone=len(released) == 1)]
@@ -91,7 +91,7 @@ def _beside(branch: BranchRelease) -> list[tuple[Plan, NoisyTable]]:
 
 
 def _branch_view(branch: BranchRelease, confidence: Fraction, *, consistent: bool) -> View:
-    """Return the rows of one SELECT: those of all its levels, and what it does with them."""
+    """Return the rows of one SELECT: those of all its levels, after its post-processing."""
     both = _both(branch)
     kept = [tuple(branch.keys.index(name) for name in level) for level in branch.levels]
     levels = [Level(at, plan, noisy) for at, (plan, noisy) in zip(kept, both, strict=True)]
@@ -171,7 +171,7 @@ def _with_asides(branch: BranchRelease, view: View, confidence: Fraction) -> Vie
 
 
 def _modes(level: NoisyTable, plan: Plan, noisy: NoisyTable, confidence: Fraction) -> list[Any]:
-    """Return for each group of a level the value with the largest noisy count in it; None where none is shown."""
+    """Return for each group of a level the value with the largest noisy count in it; None if none is shown."""
     (counts,) = uncut_columns(plan, noisy, confidence)
     best: dict[Any, tuple[Any, Any]] = {}
     for (*group, value), count in zip(noisy.keys, counts.values, strict=True):
@@ -189,7 +189,7 @@ def _joined(columns: Sequence[NoisyColumn]) -> NoisyColumn:
 
 
 def _stacked(branch: BranchRelease, levels: Sequence[View]) -> View:
-    """Return the rows of all levels, NULL where a key is rolled up, with a GROUPING column for each key."""
+    """Return the rows of all levels, NULL for a key that is rolled up, with a GROUPING column for each key."""
     if branch.is_plain:
         return levels[0]
     lower = frozenset.intersection(*(view.lower for view in levels))

@@ -1,6 +1,7 @@
-"""What a table is, from public facts alone (`describe()`, `DESCRIBE t`, `SHOW TABLES`); and its private summary, for ε.
+"""A table's description, only from public facts (`describe()`, `DESCRIBE t`, `SHOW TABLES`); and its private summary,
+for ε.
 
-The first reads no row and costs nothing. The second is one question with several aggregates of each column of numbers,
+The description reads no row and is free. The second is one question with several aggregates of each column of numbers,
 charged as any question is; only its shape differs: a row for each column.
 """
 
@@ -27,11 +28,11 @@ from tacit.tables import ColumnFacts, Declaration, PublicTable, RowUnit
 _NUMBERS = ("int", "float", "decimal")
 _KEYS_SHOWN = 6
 PUBLIC = "public, about nobody"
-# A summary has the spread of a column if each column has so much of its epsilon.
+# The least part of epsilon for a column to have its spread in a summary.
 SPREAD_FROM = Fraction(1, 5)
 # The share of its epsilon by which a summary learns where its columns' numbers are.
 SUMMARY_LEARNS = Fraction(3, 10)
-# A summary of up to so many numbers, about four columns, learns as any question does.
+# The most numbers of a summary, about four columns, that learns like any question.
 SUMMARY_ALONE = 24
 
 
@@ -64,16 +65,16 @@ class Description:
         return iter(self.to_dicts())
 
     def answer(self, *_spend: object, **_options: object) -> "Description":
-        """Return itself: what is public is free."""
+        """Return itself: public facts are free."""
         return self
 
     def plan(self, *_spend: object, **_options: object) -> "Description":
-        """Return itself: what is public needs no plan."""
+        """Return itself: public facts need no plan."""
         return self
 
     @property
     def loss(self) -> Loss:
-        """What it costs: nothing."""
+        """The cost, which is zero."""
         return PureLoss(Fraction(0))
 
     def to_dicts(self) -> list[dict[str, str]]:
@@ -91,7 +92,7 @@ class Description:
         return json_text({"title": self.title, "rows": self.to_dicts()})
 
     def plot(self, *_path: object) -> None:
-        """Refuse: there is nothing to draw."""
+        """Refuse: facts cannot be drawn."""
         raise InvalidParameter("public facts have no numbers to draw\nhint: leave out plot")
 
     def to_arrow(self) -> pa.Table:
@@ -139,7 +140,7 @@ def described_as_asked(
 
 
 def described_public(table: PublicTable) -> Description:
-    """Return the columns of a public table, and what follows from its rows, which are no secret."""
+    """Return the columns of a public table, and facts from its rows, which are public."""
     facts = public_declaration(table)
     rows = tuple((name, each.type, _public(name, each, facts)) for name, each in facts.columns.items())
     return Description(f"'{table.name}', {PUBLIC}. Its columns:", ("column", "type", "public"), rows)
@@ -150,7 +151,7 @@ def _whose(declaration: Declaration) -> str:
 
 
 def asked_of_public_facts(text: str) -> tuple[str, str | None] | None:
-    """Return which public facts a statement asks for: ("tables", None) or ("table", its name); None if it does not.
+    """Return the public facts that a statement asks for: ("tables", None) or ("table", its name); None if it does not.
 
     >>> asked_of_public_facts("DESCRIBE visits;"), asked_of_public_facts("show tables")
     (('table', 'visits'), ('tables', None))
@@ -193,15 +194,15 @@ def _number(value: Any) -> str:
 def summary_asked(
     frame: Frame, columns: Sequence[str] | None, epsilon: Fraction
 ) -> tuple[dict[str, AggregateSpec], Fraction | None]:
-    """Return the aggregates of a summary, and the share of epsilon by which it learns, where it is not the usual."""
+    """Return the aggregates of a summary, and the share of epsilon for learning, if it is not the usual one."""
     asked = summary_aggregates(frame, columns, epsilon)
     return asked, SUMMARY_LEARNS if len(asked) > SUMMARY_ALONE else None
 
 
 def summary_aggregates(frame: Frame, columns: Sequence[str] | None, epsilon: Fraction) -> dict[str, AggregateSpec]:
-    """Return what a summary asks: for each column of numbers its count, mean, spread and quartiles.
+    """Return the question of a summary: for each column of numbers its count, mean, spread and quartiles.
 
-    The spread needs the most; where many columns share an epsilon it could not be told, and is left out.
+    The spread needs the most; if many columns share an epsilon it would be too noisy, and is left out.
     """
     declaration = frame.declaration
     renamed = {each.name: name for name, each in frame.derived.items() if isinstance(each, Column)}

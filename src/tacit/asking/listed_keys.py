@@ -1,4 +1,4 @@
-"""`ListedKeys`: a question for keys alone, all of which are public. Its answer is the list: nothing is read or charged.
+"""`ListedKeys`: a question for only keys, all of them public. Its answer is the list: free, and without reading rows.
 
 So it needs no epsilon, and no plan, ledger or engine.
 """
@@ -21,13 +21,13 @@ LISTED = "The groups are public: all are listed, whether or not a row is in them
 
 @dataclass(frozen=True, repr=False)
 class FreeReport:
-    """The plan of what is free, which prints as text."""
+    """The plan of a free question, printed as text."""
 
     text: str
 
     @property
     def loss(self) -> Loss:
-        """What the call would cost: nothing."""
+        """The cost of the call, which is zero."""
         return PureLoss(Fraction(0))
 
     def __str__(self) -> str:
@@ -41,18 +41,18 @@ class FreeReport:
 
 @dataclass(frozen=True, repr=False)
 class ListedKeys(Question):
-    """A question for public keys: `plan` and `answer` are free, whatever epsilon they are given, or none."""
+    """A question for public keys: `plan` and `answer` are free, with any epsilon or without one."""
 
     keys: tuple[tuple[Scalar, ...], ...] = ()
     is_free = True
 
     def plan(self, *_spend: Any, **_options: Any) -> PlanReport:
-        """Return that it costs nothing."""
+        """Return that it is free."""
         asked = question_text(self.query)
         return cast(PlanReport, FreeReport(f"{asked}\nCosts nothing, reads nothing. {LISTED}"))
 
     def answer(self, *_spend: Any, confidence: Any = 0.95, analyst: str | None = None, **_options: Any) -> Answer:
-        """Return the public keys, after what is asked of them."""
+        """Return the public keys, after the question's post-processing."""
         query, session = self.query, self.session
         names = [key.name for key in query.keys]
         kept = apply_postprocessing([dict(zip(names, key, strict=True)) for key in self.keys], query.after)

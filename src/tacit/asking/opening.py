@@ -372,7 +372,7 @@ def _unit(unit: object, opened: Source) -> str | RowUnit:
     if unit not in opened.table.columns:
         raise QueryRefused(
             f"column '{unit}' has a type that cannot be read for every row, so it cannot be the unit"
-            "\nhint: convert it to text or a number where the table is made"
+            "\nhint: convert it to text or a number in the source"
         )
     _refuse_merged(unit, opened)
     return unit
@@ -385,7 +385,7 @@ def _refuse_merged(unit: str, opened: Source) -> None:
     if opened.columns[unit].type == "other" and not (stored.is_uuid() or stored.is_binary() or is_wide):
         raise QueryRefused(
             f"column '{unit}' cannot be the unit: its type is not number, text, date, timestamp, bytes or UUID"
-            "\nhint: convert it to text or a number where the table is made"
+            "\nhint: convert it to text or a number in the source"
         )
     if unit in opened.rounded:
         raise QueryRefused(

@@ -1,4 +1,4 @@
-"""`PlanReport`: what answering a question would do, cost and give, as data and as text."""
+"""`PlanReport`: the steps, cost and result of answering a question, as data and as text."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -20,19 +20,19 @@ class PlanReport:
     solved: Solved | None = None
     path: str | None = None  # how the engine would run it now
     fit: Fit | None = None  # whether the budgets have room for it now
-    wanted: tuple[WantedFact, ...] = ()  # what the call would learn first; `plan` is then not the one to come
-    joins: tuple[str, ...] = ()  # what each join does to one unit's rows, a line each
+    wanted: tuple[WantedFact, ...] = ()  # the facts that the call would learn first; `plan` is then not the one to come
+    joins: tuple[str, ...] = ()  # the effect of each join on one unit's rows, a line each
     ends: tuple[tuple[int, Plan], ...] = ()  # plans from made-up facts, by the rows that each person has in them
-    advice: tuple[str, ...] = ()  # that it will be refused, and what would be closer
+    advice: tuple[str, ...] = ()  # that it will be refused, and a closer question
 
     @property
     def only_plan(self) -> Plan:
-        """The plan, of a question that has one: what audits take."""
+        """The plan, of a question that has one: used by audits."""
         return self.plan
 
     @property
     def loss(self) -> Loss:
-        """What the call would cost."""
+        """The cost of the call."""
         return self.plan.loss_with(each.cost for each in self.wanted)
 
     def __str__(self) -> str:

@@ -36,7 +36,7 @@ from tacit.tables import PublicTable
 class Table(Verbs[Question]):
     """A protected table, perhaps filtered and grouped: ask it for a count, a sum, a mean, or several at once.
 
-    Every step returns a new one; nothing is read until `.answer()`.
+    Every step returns a new one; no row is read until `.answer()`.
     """
 
     session: Session
@@ -52,9 +52,9 @@ class Table(Verbs[Question]):
         """Return this table's rows beside the rows of another that match them.
 
         Another protected table is about the same people (`same_people_as`) and joined on the unit; a public one
-        (`tacit.public`) on anything, where a row has at most `most` matches. `on` names the columns that are equal, in
+        (`tacit.public`) on any column, with at most `most` matches for a row. `on` names the columns that are equal, in
         a dict where their names differ; other columns that both have are then called "visits.day" and "wards.day".
-        `how` is "inner", "left" (rows without a match stay), "semi" or "anti" (rows with or without a match, alone).
+        `how` is "inner", "left" (rows without a match stay), "semi" or "anti" (only rows with, or without, a match).
         """
         if isinstance(other, PublicTable):
             right, beside = language.public_side(other), self.session.beside.and_also(other)
@@ -71,7 +71,7 @@ class Table(Verbs[Question]):
         return Table(self.session.about(relation, beside.and_also(self.session)), frame)
 
     def per_unit(self, **aggregates: AggregateSpec) -> "Table":
-        """Return a table with one row for each unit, or for each unit and group, aggregated from its rows alone.
+        """Return a table with one row for each unit, or for each unit and group, aggregated only from its own rows.
 
         visits.per_unit(n=tacit.count(), longest=tacit.max("days")).mean("n") is how often people come: each counts
         once. Aggregates are count, count_distinct, sum, mean, min and max, exact and secret until they are asked about.
@@ -91,17 +91,17 @@ class Table(Verbs[Question]):
     ) -> Question:
         """Return the question a SELECT asks; FROM names this table, and JOIN those in `tables`. DESCRIBE is free.
 
-        `between` gives public ranges of columns, or of what an aggregate adds up, by its name in the SELECT:
-        sql("SELECT SUM(price * pieces) AS spent FROM orders", between={"spent": (0, 1000)}), or {"price": (0, 100),
-        "pieces": (0, 10)}. `per_unit` gives the bound of a COUNT(DISTINCT x), by its name. `dialect` names the engine
-        whose SQL it is, such as "postgres" or "bigquery"; functions mean what the catalogue says. `most` says how many
-        rows of a public table one row may match, by the table's name.
+        `between` gives public ranges of columns, or of an aggregate's argument, by its name in the SELECT: sql("SELECT
+        SUM(price * pieces) AS spent FROM orders", between={"spent": (0, 1000)}), or {"price": (0, 100), "pieces": (0,
+        10)}. `per_unit` gives the bound of a COUNT(DISTINCT x), by its name. `dialect` names the engine of the SQL,
+        such as "postgres" or "bigquery"; functions mean what the catalogue says. `most` gives the rows of a public
+        table that one row may match, by the table's name.
         """
         if (asked := asked_of_public_facts(text)) is not None:
             declared = [self.frame.declaration, *(each.frame.declaration for each in tables if isinstance(each, Table))]
             publics = {each.name: each for each in tables if isinstance(each, PublicTable)}
             facts = described_as_asked(asked, {each.name: each for each in declared}, publics)
-            return cast(Question, facts)  # it has a plan and an answer too: itself
+            return cast(Question, facts)  # it is its own plan and answer
         if not isinstance(_relation(self.session), TableRows | SomeUnits):
             raise QueryRefused(
                 "sql asks stored tables, and this one is joined already\nhint: write the JOIN into the SELECT:"
@@ -140,9 +140,9 @@ class Table(Verbs[Question]):
         again: bool = False,
         analyst: str | None = None,
     ) -> KnownFacts:
-        """Learn ahead of time what questions about these columns, grouped so, will need, for at most `epsilon`.
+        """Learn ahead of time the facts for questions about these columns, with this grouping, for at most `epsilon`.
 
-        It returns what was learned, which prints. What is known already is not paid for, unless `again`.
+        Return the learned facts, which print as text. Known facts are not paid for, unless `again`.
         """
         for word, given in (("columns", columns), ("by", by)):
             if not isinstance(given, list | tuple):
@@ -175,11 +175,11 @@ class Table(Verbs[Question]):
         analyst: str | None = None,
         confidence: Number = 0.95,
     ) -> Description | Summary:
-        """Return what is public about the table, for free; with an epsilon, a private summary of its numbers.
+        """Return the public facts of the table, for free; with an epsilon, a private summary of its numbers.
 
-        The summary has each column's count, mean, standard deviation and quartiles, every one with its ±. It is one
-        question, charged as a whole: of few columns it tells more. With little epsilon for each it leaves out the
-        standard deviation, and a number that could be nearly anything is called too vague.
+        The summary has each column's count, mean, standard deviation and quartiles, every one with its ±. The summary
+        is one question, charged as a whole: with few columns it is closer. With little epsilon for each it leaves out
+        the standard deviation, and a number that could be nearly anything is called too vague.
         """
         if epsilon is None:
             return described(self.frame.declaration)
@@ -194,12 +194,12 @@ class Table(Verbs[Question]):
 
     @property
     def facts(self) -> KnownFacts:
-        """What is known of this table, since when and for how much: free for every question; it prints as text."""
+        """The known facts of this table, with their date and cost: free for every question; printed as text."""
         return self.session.facts()
 
     @property
     def left(self) -> Left:
-        """How much may still be spent; it prints as text, and has the amounts as exact numbers."""
+        """The amount that may still be spent; it prints as text, and has the amounts as exact numbers."""
         return what_is_left(self.session, None)
 
     def __repr__(self) -> str:
@@ -237,7 +237,7 @@ def _relation(session: Session) -> Relation:
 def _named_tables(
     tables: "Sequence[Table | PublicTable]", most: Mapping[str, int]
 ) -> tuple[list[language.NamedRows], Beside]:
-    """Return tables as the names that a SELECT may use, and as what a session may be joined with."""
+    """Return tables as the names that a SELECT may use, and as the tables that a session may be joined with."""
     if not isinstance(most, Mapping):
         raise InvalidParameter("most must be a dict from a public table's name to a number\nhint: most={'wards': 2}")
     known: list[language.NamedRows] = []

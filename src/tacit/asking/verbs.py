@@ -1,7 +1,7 @@
-"""The verbs of a table: filter, derive, group, and ask for an aggregate, each checked when it is said.
+"""The verbs of a table: filter, derive, group, and ask for an aggregate, each checked at once.
 
-They build frames and questions alone. What a question is made of, and where it is answered, is left to those that have
-these verbs: a table that is open here (`asking.py`), and one on a server (the room `remote`).
+The verbs only build frames and questions. The parts of a question, and its answers, are left to the classes with these
+verbs: a table that is open here (`asking.py`), and one on a server (the room `remote`).
 """
 
 from collections.abc import Sequence
@@ -49,7 +49,7 @@ WORDS = {
 
 
 class Verbs(Generic[Asked]):
-    """What can be said of a table before it is asked: every step returns a new one, and reads nothing."""
+    """The verbs before a question: every step returns a new table, and reads no row."""
 
     frame: Frame
 
@@ -62,11 +62,11 @@ class Verbs(Generic[Asked]):
         raise NotImplementedError
 
     def where(self, condition: str | Col) -> Self:
-        """Return the table's rows where a condition holds: "age >= 18 AND ward = 'A'", or tacit.col("age") >= 18."""
+        """Return the table's rows that satisfy a condition: "age >= 18 AND ward = 'A'", or tacit.col("age") >= 18."""
         return self._with(language.add_where(self.frame, condition))
 
     def filter(self, condition: str | Col) -> Self:
-        """Return the table's rows where a condition holds: another word for `where`."""
+        """Return the table's rows that satisfy a condition: another word for `where`."""
         return self.where(condition)
 
     def derive(self, **expressions: str | Col) -> Self:
@@ -77,14 +77,14 @@ class Verbs(Generic[Asked]):
         """Return the table grouped by columns; `keys` lists the public groups, as values, tuples or a frame.
 
         Groups that are not listed are found, once, for a part of epsilon: down to about 100 people, or to `smallest`,
-        e.g. group_by("ward", smallest=50). plan(epsilon=1) says what that costs.
+        e.g. group_by("ward", smallest=50). plan(epsilon=1) shows the cost.
         """
         return self._with(language.add_keys(self.frame, names, keys, smallest))
 
     def agg(self, *unnamed: AggregateSpec, **aggregates: AggregateSpec) -> Asked:
         """Return a question for several aggregates in one pass, e.g. agg(n=tacit.count(), stay=tacit.mean("days")).
 
-        One without a name, as in agg(tacit.mean("days")), is called by what it is: mean_days.
+        An unnamed one, as in agg(tacit.mean("days")), gets a default name: mean_days.
         """
         for each in unnamed:
             if not isinstance(each, AggregateSpec):
@@ -103,11 +103,11 @@ class Verbs(Generic[Asked]):
         return self._one(language.count_units())
 
     def sum(self, column: str | Col, *, between: Any = None, step: Number | None = None) -> Asked:
-        """Return the question for the sum of a column; `between` is its public range where none is declared."""
+        """Return the question for the sum of a column; `between` is its public range if none is declared."""
         return self._one(language.sum(column, between=between, step=step))
 
     def mean(self, column: str | Col, *, between: Any = None, step: Number | None = None) -> Asked:
-        """Return the question for the mean of a column; `between` is its public range where none is declared."""
+        """Return the question for the mean of a column; `between` is its public range if none is declared."""
         return self._one(language.mean(column, between=between, step=step))
 
     def variance(self, column: str | Col, *, between: Any = None, step: Number | None = None) -> Asked:
@@ -185,7 +185,7 @@ class Verbs(Generic[Asked]):
     def mode(self, column: str, *, keys: Any = None) -> Asked:
         """Return the question for the mode of people: the value that most units have, as `top` counts them.
 
-        It is not the mode of rows: a unit with a hundred rows of one value counts once for it. Where each row is its
+        The mode of rows differs: a unit with a hundred rows of one value counts once for it here. Where each row is its
         own unit, the two are the same.
         """
         return self.top(column, 1, keys=keys)

@@ -1,7 +1,7 @@
 """The picture of an audit: the two histograms with the event marked, and the demonstrated loss beside the claim.
 
 Needs the `plots` extra. The right panel shows, for every epsilon, the delta that the claim allows and the one that the
-tested events prove to be exceeded: where the second rises above the first, the claim is false.
+tested events prove to be exceeded: if the second rises above the first, the claim is false.
 """
 
 import math
@@ -43,7 +43,7 @@ def _histograms(figure: Figure) -> Spec:
         "scale": {"domain": list(SIDES), "range": [BLUE, RED]},
     }
     share = {"field": "share", "type": "quantitative", "title": "share of draws", "axis": {"format": ".2~%"}}
-    titled: Spec = {"text": "What each input gave (filled: the event)", "anchor": "start", "fontSize": 13}
+    titled: Spec = {"text": "The outputs for each input (filled: the event)", "anchor": "start", "fontSize": 13}
     chart: Spec = {"width": WIDTH, "height": HEIGHT, "data": {"values": _shares(values)}, "title": titled}
     if figure.bars and figure.bars[0].left is None:
         x: Spec = {"field": "label", "type": "nominal", "title": figure.title, "sort": None}
@@ -106,7 +106,7 @@ def _shares(rows: list[Spec]) -> list[Spec]:
 
 
 def _curve(result: AuditResult) -> Spec:
-    """Return delta as a function of epsilon: what the claim allows, and what was demonstrated."""
+    """Return delta as a function of epsilon: the claimed one, and the demonstrated one."""
     most = max(1.5 * result.claimed, 1.15 * result.demonstrated, 0.5)
     rows = []
     for place in range(POINTS + 1):
@@ -138,7 +138,7 @@ def _curve(result: AuditResult) -> Spec:
         "mark": {"type": "rule", "color": PALE, "strokeDash": [2, 3]},
         "encoding": {"x": {"field": "epsilon", "type": "quantitative"}},
     }
-    # the larger of the two has its words on its right, where there is room
+    # the label of the larger of the two is on its right, if there is room
     claimed_left = result.claimed < result.demonstrated and result.claimed > most / 3
     words = [
         _words(marks[0], 12, to_the_left=claimed_left),

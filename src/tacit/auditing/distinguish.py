@@ -3,7 +3,7 @@
 Every feature of an output sorts it into a cell: how large a number is, which value it is exactly, what kind of thing it
 is, which low bits a float has, a score learned from all numbers together. A first quarter of the draws orders the
 cells by how much more often one input fills them; a second quarter decides which unions of cells distinguish the inputs
-best. Nothing here is a proof: the chosen events are tested on fresh draws (lower_bound.py).
+best. The choice proves no claim: the chosen events are tested on fresh draws (lower_bound.py).
 """
 
 from collections.abc import Callable, Iterator
@@ -19,10 +19,9 @@ from tacit.privacy import Flags, Floats, Integers
 BINS_MOST = 256
 VALUES_MOST = 4096
 COORDINATES_MOST = 16
-NAMED_MOST = 4  # values listed by name
-# A value is a cell of its own when it was seen this often while learning.
+NAMED_MOST = 4  # values listed by name A value gets a separate cell when it was seen this often while learning.
 SEEN_LEAST = 4
-# What a candidate must be sure of while choosing; tighter than needed, since the best of many is also the luckiest.
+# The confidence that a candidate needs in the choice; tighter than needed, since the best of many is also the luckiest.
 CHOOSING_ALPHA = 1e-7
 # Under Gaussian noise every threshold shows the same move, so the best is the one known best, not the luckiest.
 CHOOSING_ALPHA_OF_GAUSSIAN = 1e-60
@@ -40,13 +39,13 @@ class OutputFeature:
     cells: Integers  # of every output, those of the first input before those of the second
     count: int
     ordered: int  # how many of the cells are ranges in order; 0 for none
-    words: Callable[[Integers], str]  # what it means to lie in one of these cells
+    words: Callable[[Integers], str]  # a description of these cells
     plain: bool = False  # whether the words say all, so that it goes first among equals
 
 
 @dataclass(frozen=True)
 class Event:
-    """A set of outputs, likelier on one input: which outputs lie in it, and what it is in words."""
+    """A set of outputs, likelier on one input: the test whether an output lies in it, and its description."""
 
     words: str
     inside: Flags  # for every output of both inputs
@@ -130,7 +129,7 @@ def _counts(feature: OutputFeature, outcomes: Outcomes, start: int, end: int) ->
 
 
 def _features(outcomes: Outcomes, learned: int) -> Iterator[OutputFeature]:
-    """Yield the ways to sort outputs. Each is a function of one output that only the learning draws decide."""
+    """Yield the ways to sort outputs. A way is a function of one output that only the learning draws decide."""
     first = outcomes.first
     learning = np.r_[0:learned, first : first + learned]
     kinds = outcomes.kind_names
@@ -194,7 +193,7 @@ def _by_size(values: Floats, learning: Integers, name: str) -> OutputFeature:
 
 
 def _by_low_bits(values: Floats, learning: Integers, name: str) -> Iterator[OutputFeature]:
-    """Sort a float by its lowest set bit, and by that and its size: what a sum of floats gives away."""
+    """Sort a float by its lowest set bit, and by that and its size: these reveal a sum of floats."""
     known = values[learning]
     usable = np.isfinite(values) & (values != 0)
     if not (np.isfinite(known) & (known != np.floor(known))).any():

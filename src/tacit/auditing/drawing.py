@@ -76,7 +76,7 @@ def _one_batch(fn: Callable[..., Any], data: Any, count: int) -> Any:
 
 @contextmanager
 def progress(what: str, total: int) -> Iterator[Tick]:
-    """Yield a function to call as draws are made, which moves a bar on a terminal and nothing elsewhere."""
+    """Yield a function to call as draws are made, which moves a bar on a terminal and does nothing elsewhere."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return
@@ -94,7 +94,7 @@ CELLS_AT_ONCE = 200_000
 
 
 def draw_releases(plan: Plan, exact: ExactTable, count: int) -> Any:
-    """Return `count` independent releases of a table: rows of noisy integers, or what is shown of private groups."""
+    """Return `count` independent releases of a table: rows of noisy integers, or the shown part of private groups."""
     if plan.choice is not None:
         return [tuple(map(str, release(plan, exact).keys)) for _ in range(count)]
     at_once = max(1, CELLS_AT_ONCE // max(1, len(exact)))

@@ -1,8 +1,8 @@
 """`tacit.audit`: try to refute a mechanism's claim by its outputs on two neighbouring inputs.
 
-The draws of each input are split: half of them choose events that tell the inputs apart, half test what was chosen.
-A verdict of "violated" is wrong with probability at most 1 - confidence. The other verdict states only that this audit,
-on this pair of inputs, found nothing above the claim.
+The draws of each input are split: half of them choose events that distinguish the inputs, half test the chosen events.
+A verdict of "violated" is wrong with probability at most 1 - confidence. The other verdict states only that this
+audit, on this pair of inputs, found no loss above the claim.
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ PLAIN_SHARE = Fraction(9, 10)
 
 @dataclass(frozen=True)
 class Claim:
-    """What is to be refuted, and how sure a refutation must be."""
+    """The claim to refute, and the confidence that a refutation needs."""
 
     epsilon: Fraction
     delta: Fraction
@@ -63,13 +63,13 @@ def audit(
     noise: Literal["gaussian"] | None = None,
     seconds: float | None = 60.0,
 ) -> AuditResult:
-    """Return what can be demonstrated against the claim that `fn` is (epsilon, delta)-DP for the neighbours d0, d1.
+    """Return the loss that can be demonstrated against the claim that `fn` is (epsilon, delta)-DP for the neighbours
+    d0, d1.
 
     `fn(d)` gives one output, anything made of numbers, text and None; an error it raises is an output too. With
-    `batch`, `fn(d, n)` gives n independent outputs at once. `noise="gaussian"` takes for granted that the noise is
-    Gaussian, and needs far fewer draws to see too little of it. A callable too slow for `draws` in `seconds` is
-    audited as long as that with bets that may stop at any time, or in a batch with fewer draws; None: as long as it
-    takes.
+    `batch`, `fn(d, n)` gives n independent outputs at once. `noise="gaussian"` assumes that the noise is Gaussian, and
+    needs far fewer draws to see too little of it. A callable too slow for `draws` in `seconds` is audited for that
+    time with bets that may stop at any time, or in a batch with fewer draws; None sets no time limit.
 
     >>> import tacit
     >>> honest = tacit.RandomizedResponse(epsilon=1)
@@ -169,7 +169,7 @@ def _sequential(fn: Callable[..., Any], d0: Any, d1: Any, claim: Claim, most: in
             outputs[1].append(drawing.call(fn, d1))
             tick(2)
 
-    with drawing.progress("drawing, as long as the time given", 2 * most) as tick:
+    with drawing.progress("drawing, for the time given", 2 * most) as tick:
         draw_until(most // 2, start + CHOOSING_SHARE * seconds)
         chosen = len(outputs[0])
         bets: list[Bets] = []
@@ -185,7 +185,7 @@ def _sequential(fn: Callable[..., Any], d0: Any, d1: Any, claim: Claim, most: in
 
 
 def _bet_events(outcomes: Outcomes, chosen: int, claim: Claim) -> list[Event]:
-    """Return the events that the first draws chose: the same ones, whatever was drawn since."""
+    """Return the events that the first draws chose: later draws do not change them."""
     worth = loss_at(float(claim.delta))
     return choose_events(outcomes, learned=chosen // 2, chosen=chosen, worth=worth, most=EVENTS_BET_ON)
 
@@ -238,9 +238,9 @@ def _check(fn: object, noise: object, claim: Claim, seconds: float | None) -> No
     if noise not in (None, "gaussian"):
         raise InvalidParameter("noise must be 'gaussian'\nhint: leave it out to assume nothing about the noise")
     if noise == "gaussian" and claim.delta == 0:
-        raise InvalidParameter("Gaussian noise has no pure loss\nhint: give the claimed delta, e.g. delta=1e-6")
+        raise InvalidParameter("Gaussian noise needs a delta\nhint: give the claimed delta, e.g. delta=1e-6")
     if seconds is not None and not (isinstance(seconds, int | float) and seconds > 0):
-        raise InvalidParameter("seconds must be above 0\nhint: seconds=None sets no time limit")
+        raise InvalidParameter("seconds must be above 0\nhint: seconds=None removes the limit")
 
 
 def _refuse_only_errors(outcomes: Outcomes) -> None:
@@ -248,6 +248,6 @@ def _refuse_only_errors(outcomes: Outcomes) -> None:
     if all(name.startswith("raised ") for name in names):
         classes = ", ".join(sorted(name.removeprefix("raised ") for name in names))
         raise InvalidParameter(
-            f"fn raised {classes} on every draw of both inputs, so there is nothing to compare"
-            "\nhint: call fn(d0) once by hand to see the error"
+            f"fn raised {classes} on every draw of both inputs, which leaves no outputs to compare\nhint: call "
+            "fn(d0) once by hand to see the error"
         )

@@ -21,14 +21,14 @@ from tacit.privacy import Floats, as_rational, ball, certainly_less, rounded_dow
 
 _PRECISION = 128
 _SEARCHES = 40
-# A bound may be farther from what was seen by this fraction than the best one, which saves most of the search.
+# A bound may be farther from the observed frequency by this fraction than the best one, which saves most of the search.
 _SLACK = 1e-4
 _EPSILON_MOST = 200.0
 
 
 @dataclass(frozen=True)
 class Tally:
-    """How often an event happened: on the input where it is likelier, and on the other."""
+    """The frequency of an event: on the input with more of it, and on the other."""
 
     likelier: int
     likelier_draws: int
@@ -97,7 +97,7 @@ def chance_upper(happened: int, draws: int, *, alpha: Fraction) -> Fraction:
 
 
 def _where_tail_is(tail: Callable[[Fraction], arb], alpha: Fraction, low: float, high: float) -> float:
-    """Return about where a rising tail reaches alpha, between a point where it is below and one where it is not.
+    """Return about where a rising tail reaches alpha, between a point with a tail below it and one above.
 
     The square root of the tail's exponent is nearly a straight line, along which a few steps arrive.
     """
@@ -130,9 +130,9 @@ def _where_tail_is(tail: Callable[[Fraction], arb], alpha: Fraction, low: float,
 
 
 def chernoff_lower(happened: NDArray[np.int64], draws: int, alpha: float) -> Floats:
-    """Return Chernoff lower bounds of many chances at once: a little wider than Clopper and Pearson's, and quick.
+    """Return Chernoff lower bounds of many probabilities at once: a little wider than Clopper and Pearson's, and quick.
 
-    They solve draws · KL(seen, chance) = ln(1/alpha) below what was seen.
+    The bounds solve draws · KL(seen, chance) = ln(1/alpha) below the observed frequency.
     """
     seen = happened / draws
     allowed = -math.log(alpha) / draws

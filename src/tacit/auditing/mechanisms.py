@@ -59,7 +59,8 @@ def audit_mechanism(
     draws: int | None = None,
     confidence: Number = "0.999999",
 ) -> AuditResult:
-    """Return the verdict on one of our own mechanisms; with a shortage, on one whose noise falls short by as much."""
+    """Return the verdict on one of our own mechanisms; with a shortage, on one with noise that is too small by this
+    share."""
     subject = find_subject(name)
     exact = positive(decimal_meaning(epsilon, name="epsilon"), name="epsilon")
     missing = decimal_meaning(shortage, name="shortage")
@@ -81,7 +82,7 @@ def find_subject(name: str) -> AuditSubject:
     """Return the mechanism of this name."""
     found = SUBJECTS.get(name)
     if found is None:
-        raise InvalidParameter(f"no mechanism is called '{name}' to audit\nhint: one of {', '.join(SUBJECTS)}")
+        raise InvalidParameter(f"'{name}' is not a mechanism to audit\nhint: one of {', '.join(SUBJECTS)}")
     return found
 
 
@@ -105,13 +106,13 @@ def _laplace_vector(epsilon: Fraction, _: Fraction, shortage: Fraction) -> Calla
 
 
 def _staircase(epsilon: Fraction, _: Fraction, shortage: Fraction) -> Callable[[int, int], Any]:
-    """One number that moves by 8, drawn with the noise that a sum gets at a large epsilon."""
+    """A number that moves by 8, drawn with the noise that a sum gets at a large epsilon."""
     noise = DiscreteStaircase(staircase_for(8, epsilon / (1 - shortage)))
     return lambda side, count: noise.sample(count) + 8 * side
 
 
 def _gaussian(epsilon: Fraction, delta: Fraction, shortage: Fraction) -> Callable[[int, int], Any]:
-    """One float on its grid, drawn with the noise that a release of one number gets."""
+    """A float on its grid, drawn with the noise that a release of one number gets."""
     event = tacit.Gaussian(epsilon=epsilon, delta=delta).event_of(dtype=float)
     noise = DiscreteGaussian(event.sigma * (1 - shortage))
     move = math.isqrt(math.floor(event.sensitivity_squared))
@@ -165,7 +166,7 @@ def _sparse_vector(epsilon: Fraction, _: Fraction, shortage: Fraction) -> Callab
 
 
 def _quantile(epsilon: Fraction, _: Fraction, shortage: Fraction) -> Callable[[int, int], Any]:
-    """A row at 0, and another at 2 or none: it brings the median nearer to 1 and farther from all that lies above."""
+    """A row at 0, and another at 2 or absent: it brings the median nearer to 1 and farther from all that lies above."""
     larger = epsilon / (1 - shortage)
     rate, ends_rate = Rate(larger * Fraction(19, 20), 1), Rate(larger / 20, 1)
     rows = [np.array(values, dtype=np.int64) for values in ((0,), (0, 2))]
@@ -274,7 +275,7 @@ SUBJECTS: dict[str, AuditSubject] = {
         AuditSubject("quantile", "the median of one row, and of that and another", _quantile, 4_000),
         AuditSubject(
             "private-keys",
-            "a person with a key of their own, and without",
+            "a person with a private key, and without",
             _private_keys,
             draws=40_000,
             delta=Fraction(1, 100),

@@ -1,8 +1,8 @@
-"""Audit a model: train it again and again with and without one planted person, and tell which training it was.
+"""Audit a model: train it again and again with and without one planted person, and guess which training it was.
 
-The tables are made up, so no row of anybody is read and nothing is charged. The attacker is the strongest: they
+The tables are made up, so no real row is read and the audit is free. The attacker is the strongest: they
 know every other person's row, see the noisy integers of every round, and compute the exact likelihood ratio of the two
-tables. That ratio is known before a draw is made, so the event is fixed beforehand and every training is a test.
+tables. The ratio is known before a draw is made, so the event is fixed beforehand and every training is a test.
 """
 
 from contextlib import ExitStack
@@ -54,7 +54,7 @@ FEATURES = {
 
 
 class Planned(Protocol):
-    """What a model's plan says: what it reads, what is charged, and how it learns from noisy rounds."""
+    """A model's plan: its reads, its charge, and its algorithm of noisy rounds."""
 
     coded: CodedPlan
     events: tuple[GaussianNoise, ...]
@@ -67,10 +67,10 @@ class Planned(Protocol):
 def audit_model(
     model: Any, *, draws: int = 500, classes: int = 2, people: int = PEOPLE, confidence: Number = "0.999999"
 ) -> AuditResult:
-    """Return what training a model `draws` times with, and as often without, one planted person demonstrates.
+    """Return the loss that training a model `draws` times with, and again without, one planted person demonstrates.
 
     `model` is an estimator that is not fitted, with its epsilon and delta. A made-up crowd of `people` has 3 columns
-    and one target, of so many `classes` or a number; the planted person is unlike all of them. Free; no row is read.
+    and one target, a number or one of `classes`; the planted person is unlike all of them. Free; no row is read.
 
     >>> import tacit
     >>> from tacit.learning import AdditiveClassifier
@@ -132,12 +132,13 @@ def _ratios(planned: Planned, sides: "list[CodedRows]", side: int, count: int, t
 
 @dataclass
 class Watched:
-    """Rounds as an algorithm asks them, and what an attacker who knows both tables makes of the noisy integers."""
+    """The rounds that an algorithm asks for, and the likelihood ratio that an attacker with both tables computes from
+    the noisy integers."""
 
     rounds: Rounds
     events: tuple[GaussianNoise, ...]
     sides: "tuple[CodedRows, ...]"
-    ratio: float = 0.0  # the log of how much likelier all rounds so far are with the person than without
+    ratio: float = 0.0  # the log of all rounds' likelihood ratio up to now, with the person against without
     _used: list[Fraction] = field(default_factory=list)
 
     @property
@@ -151,7 +152,7 @@ class Watched:
         self.sides = tuple(side.mapped(maps) for side in self.sides)
 
     def __getattr__(self, name: str) -> Any:
-        """Return the release of that name, watched: counts, residuals, moments and whatever else rows are asked for."""
+        """Return the release of that name, watched: counts, residuals, moments and all other reads of rows."""
         if name.startswith("_"):
             raise AttributeError(name)
 
@@ -171,7 +172,7 @@ class Watched:
         self.ratio += float(moved @ away) / float(self._event(moves_squared).sigma) ** 2
 
     def _event(self, moves_squared: int) -> GaussianNoise:
-        """Return the event that pays for a round: the first with room, as everybody knows."""
+        """Return the event that pays for a round: the first with room, by public facts."""
         self._used = self._used or [Fraction(0)]
         while len(self._used) < len(self.events):
             if self._used[-1] + moves_squared <= self.events[len(self._used) - 1].sensitivity_squared:
@@ -203,7 +204,7 @@ def _judged(without: Floats, planted: Floats, asked: ApproximateLoss, confidence
             f"the person moves all rounds by {float(mu):.4g} deviations of their noise or more; up to"
             f" {gaussian_mu(claim.epsilon, claim.delta):.4g} is paid for",
             "the noise is taken to be Gaussian",
-            "The people are made up. No row was read and nothing was charged.",
+            "The people are made up. No row was read and no charge was made.",
         ),
         tested=(Finding(WORDS, False, tally, proved),),
         figure=make_figure(outcomes, event),

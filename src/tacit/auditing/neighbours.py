@@ -22,13 +22,13 @@ PEOPLE = 12
 HEAVY = 120
 NEWCOMER = 10**6
 NAN, INF = float("nan"), float("inf")
-# Past these, sums of machine numbers wrap, lose their last digit, or have no int64.
+# Past these, sums of machine numbers wrap, lose their last digit, or exceed int64.
 POWERS = (2**31, 2**53, 2**63 - 1)
 
 
 @dataclass(frozen=True)
 class Pool:
-    """What one column may hold: usual values, odd ones that its type allows, its lowest and its highest, a new one."""
+    """The values of one column: usual values, odd ones that its type allows, its lowest and its highest, a new one."""
 
     usual: tuple[Any, ...]
     odd: tuple[Any, ...]
@@ -66,7 +66,7 @@ def make_tables(declaration: Declaration, query: Query) -> MadeTables:
     unit = None if isinstance(declaration.unit, RowUnit) else declaration.unit
     crowd = [row for person in range(PEOPLE) for row in _person(person, pools, unit, columns)]
     newcomers = {name: tuple(_owned(rows, unit, columns)) for name, rows in _newcomers(pools, crowd).items()}
-    if unit is None:  # every row is a unit of its own: a newcomer has one
+    if unit is None:  # every row is a separate unit: a newcomer has one
         newcomers = {name: rows[:1] for name, rows in newcomers.items()}
     schema = pa.schema([(name, _arrow_type(facts)) for name, facts in columns.items()])
     return MadeTables(tuple(crowd), newcomers, schema)
@@ -112,8 +112,8 @@ def _newcomers(pools: dict[str, Pool], crowd: Sequence[Row]) -> dict[str, list[R
         for value in pool.odd
     ]
     return {
-        **{f"one plain row ({turn + 1})": [turned(turn)] for turn in range(min(longest, 4))},
-        "a key nobody has": [{name: pool.new for name, pool in pools.items()}],
+        **{f"a plain row ({turn + 1})": [turned(turn)] for turn in range(min(longest, 4))},
+        "an unused key": [{name: pool.new for name, pool in pools.items()}],
         "heavy, across groups": [turned(turn) for turn in range(HEAVY)],
         "heavy, in one group": [turned(0)] * HEAVY,
         "heavy, highest values": [{name: pool.high for name, pool in pools.items()}] * HEAVY,
@@ -127,7 +127,7 @@ def _newcomers(pools: dict[str, Pool], crowd: Sequence[Row]) -> dict[str, list[R
 
 
 def _high_numbers(row: Row, pools: dict[str, Pool]) -> Row:
-    """Return a row whose numbers are the highest, and whose other values are as they are."""
+    """Return a row with the highest numbers, and its other values unchanged."""
     return {
         name: pools[name].high if isinstance(value, int | float | Decimal) else value for name, value in row.items()
     }

@@ -40,7 +40,7 @@ class Outcomes:
     kind_names: tuple[str, ...]
     values: Integers  # equal outputs have equal codes
     value_of: Callable[[int], str]  # a code in words
-    numbers: Floats  # one column for each place in an output; NaN where there is no number
+    numbers: Floats  # one column for each position in an output; NaN if it is not a number
     names: tuple[str, ...]  # of the columns
     plain: bool  # whether all outputs are numbers, or vectors of one length, of one type
 
@@ -70,7 +70,8 @@ def _alike(one: NDArray[Any], other: NDArray[Any]) -> bool:
 
 
 def _plain_array(side: Any) -> NDArray[Any] | None:
-    """Return outputs that are all numbers of one kind, or vectors of one length, as an array; None for any other."""
+    """Return outputs that are all numbers of one kind, or vectors of one length, as an array; None for other
+    outputs."""
     if isinstance(side, np.ndarray):
         found = side
     else:
@@ -114,7 +115,7 @@ def _from_arrays(one: NDArray[Any], other: NDArray[Any]) -> Outcomes:
 
 @dataclass(frozen=True)
 class OutputDescription:
-    """One output: what kind of thing it is, what makes it equal to another, and its numbers."""
+    """An output: its kind, a key for equality, and its numbers."""
 
     kind: str
     value: Hashable
@@ -163,8 +164,9 @@ def _describe(output: Any, name: str = "x") -> OutputDescription:
     parts = _parts(output, name)
     if parts is None:
         raise InvalidParameter(
-            f"fn returned a {type(output).__name__}, but an audit compares only numbers, text, None, and lists,"
-            " dicts or arrays of these\nhint: return what an observer would see of it, e.g. a tuple of its numbers"
+            f"fn returned a {type(output).__name__}, but an audit compares only numbers, text, None, and lists, "
+            "dicts or arrays of these\nhint: return the part that an observer would see, e.g. a tuple of its "
+            "numbers"
         )
     label, inner = parts
     found = [_describe(part, place) for place, part in inner]
@@ -198,7 +200,7 @@ def _describe_number(output: Any, name: str) -> OutputDescription:
 
 
 def _parts(output: Any, name: str) -> tuple[str, list[tuple[str, Any]]] | None:
-    """Return what something that holds other outputs is called and what it holds, each with a name; None if nothing."""
+    """Return the name of an output with parts, and its parts, each with a name; None if nothing."""
     if isinstance(output, np.ndarray):
         shape = "x".join(map(str, output.shape))
         return f"array {shape}", [(f"{name}[{place}]", part) for place, part in enumerate(output.ravel().tolist())]

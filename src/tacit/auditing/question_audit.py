@@ -1,4 +1,4 @@
-"""Audit a question by its plan, on made-up neighbouring tables. No row is read and nothing is charged.
+"""Audit a question by its plan, on made-up neighbouring tables. No row is read and the audit is free.
 
 First the plan is replayed without noise, which is deterministic; then the real release is drawn many times from the
 pair of tables that is farthest apart, and the loss that can be demonstrated is held against the one it would cost.
@@ -40,7 +40,7 @@ GROUPS_MOST = 4
 
 @dataclass(frozen=True)
 class QuestionAudit:
-    """What was found about a question: the replay of its plan, and what its noisy answers demonstrate."""
+    """The findings about a question: the replay of its plan, and the loss that its noisy answers demonstrate."""
 
     replay: Replay
     result: AuditResult
@@ -57,7 +57,7 @@ class QuestionAudit:
         return [
             *findings,
             f"The tables are made up from the declaration and the question; the draws are about: {self.pair}.",
-            "No row was read and nothing was charged.",
+            "No row was read and no charge was made.",
         ]
 
     def to_json(self) -> str:
@@ -67,7 +67,7 @@ class QuestionAudit:
         return json_text(record)
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
-        """Return the picture of what the draws show, written to `path` where one is given."""
+        """Return the picture of the draws, written to `path` if one is given."""
         return self.result.plot(path)
 
     def __str__(self) -> str:

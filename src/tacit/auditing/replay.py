@@ -57,7 +57,7 @@ def beyond(before: Cells, after: Cells, declared: Sensitivity) -> list[str]:
 
 @dataclass(frozen=True, repr=False)
 class Trace:
-    """One run of a plan on a made-up table: what it added up, what a release shows, how it failed, what it logged."""
+    """A run of a plan on a made-up table: its sums, its release, its failure, its log."""
 
     exact: ExactTable | None
     noisy: NoisyTable | None
@@ -67,7 +67,7 @@ class Trace:
 
 @dataclass(frozen=True)
 class Replay:
-    """What replaying a plan found: how many pairs of tables were compared, and what was broken in which."""
+    """The findings of a replay: the number of compared pairs of tables, and the rule broken in each."""
 
     pairs: int
     broken: tuple[str, ...]
@@ -124,14 +124,14 @@ def replay(plan: Plan, declaration: Declaration, query: Query) -> Replay:
 
 
 def compare_traces(plan: Plan, traces: Traces, alone: Traces | None = None) -> Replay:
-    """Return what differs between the runs on every pair of neighbours.
+    """Return the differences between the runs on every pair of neighbours.
 
-    With the runs without the crowd, also where the others count for more or less than they do without the newcomer,
-    and whether a table of one newcomer can be told from a table of no rows.
+    With the runs without the crowd, also whether the others' counts differ from those without the newcomer, and
+    whether a table of one newcomer can be distinguished from a table of no rows.
     """
     broken, most, farthest = [], 0.0, "nobody"
     if all(trace.failed for trace in traces.values()):
-        broken.append("the question fails on every table, so nothing was compared")
+        broken.append("the question fails on every table; no pair was compared")
     pairs = [(pair_name(*pair), traces[pair[0]], traces[pair[1]]) for pair in pairs_of(plan, traces)]
     for name, own in (alone or {}).items():
         if alone is not None and name is not None:
@@ -157,7 +157,7 @@ def pair_name(before: str | None, after: str | None) -> str:
 
 
 def run_plan(plan: Plan, declaration: Declaration, table: pa.Table, *, path: ExecutionPath | None = None) -> Trace:
-    """Return what a plan does on a table of ours, on a path of the engine's where one is given."""
+    """Return the result of a plan on a table of ours, on the given path of the engine."""
     heard = _Ear()
     logger = logging.getLogger("tacit")
     logger.addHandler(heard)
@@ -195,7 +195,7 @@ def differences(plan: Plan, before: Trace, after: Trace) -> list[str]:
 
 
 def exact_differences(plan: Plan, before: ExactTable, after: ExactTable) -> list[str]:
-    """Return where the exact tables of two neighbours are farther apart than the plan declares."""
+    """Return the positions at which the exact tables of two neighbours are farther apart than the plan declares."""
     found = []
     if plan.public_keys is not None and list(before.keys) != list(after.keys):
         found.append("the public groups differ")
@@ -215,11 +215,11 @@ def vectors_of(
     for place, each in enumerate(plan.releases):
         yield f"release {place}", each, cells_of(plan, before, place), cells_of(plan, after, place)
     for each in plan.totals:
-        yield "totals of what was kept and cut", each, _totals(each, plan, before), _totals(each, plan, after)
+        yield "totals of kept and cut rows", each, _totals(each, plan, before), _totals(each, plan, after)
 
 
 def _others_moved(plan: Plan, crowd: Trace, own: Trace, both: Trace) -> list[str]:
-    """What units add does not depend on who else is there, so the sums of a crowd and of a newcomer add up."""
+    """Units' contributions do not depend on other units, so the sums of a crowd and of a newcomer add up."""
     if crowd.exact is None or own.exact is None or both.exact is None:
         return []
     found = []
@@ -233,7 +233,7 @@ def _others_moved(plan: Plan, crowd: Trace, own: Trace, both: Trace) -> list[str
     for each in plan.totals:
         one, other, total = (_totals(each, plan, exact) for exact in (crowd.exact, own.exact, both.exact))
         if any(one[part] + other[part] != total[part] for part in total):
-            found.append("totals of what was kept and cut: others' rows changed with the newcomer")
+            found.append("totals of kept and cut rows: others' rows changed with the newcomer")
     return found
 
 
@@ -279,7 +279,7 @@ def _sides(plan: Plan) -> int:
 
 
 def _changed(before: ExactTable, after: ExactTable, column: int) -> dict[tuple[Any, ...], int]:
-    """Return for each group how many values one table has and the other has not, or what they weigh."""
+    """Return for each group the number or the weight of values that only one of two tables has."""
     sides = []
     for exact in (before, after):
         values = exact.values.get(column)
@@ -295,7 +295,7 @@ def _changed(before: ExactTable, after: ExactTable, column: int) -> dict[tuple[A
 
 
 def _counted(values: GroupedSteps, group: int) -> Counter[int]:
-    """Return how many of each value a group has, or what they weigh together."""
+    """Return the number of each value in a group, or their total weight."""
     steps = values[group].tolist()
     if values.weights is None:
         return Counter(steps)
@@ -318,7 +318,7 @@ def _values_beyond(plan: Plan, before: ExactTable, after: ExactTable, draw: Quan
 
 
 def _units_beyond(before: ExactTable, after: ExactTable, *, monotone: bool) -> list[str]:
-    """A choice hides counts that move by one, and where it says so all in one direction."""
+    """A choice hides counts that move by one, and if declared so, all in one direction."""
     moves = [new - old for old, new in zip(before.sums[UNITS], after.sums[UNITS], strict=True)]
     found = [] if all(abs(move) <= 1 for move in moves) else ["a count that ranks keys moved by more than 1"]
     if monotone and any(move > 0 for move in moves) and any(move < 0 for move in moves):

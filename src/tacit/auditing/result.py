@@ -22,7 +22,7 @@ CANNOT = "An audit can refute a claim on the inputs it was given; it cannot prov
 
 @dataclass(frozen=True)
 class Bar:
-    """One bar of the two histograms: a label or a range, how often each input gave it, and how much is the event's."""
+    """A bar of the two histograms: a label or a range, its frequency on each input, and the event's part."""
 
     label: str
     left: float | None
@@ -34,7 +34,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Figure:
-    """What the histograms are of, and their bars."""
+    """The subject of the histograms, and their bars."""
 
     title: str
     bars: tuple[Bar, ...]
@@ -42,7 +42,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Finding:
-    """One event that was tested: in words, on which input it is likelier, how often it happened, what that proves."""
+    """A tested event: its description, its likelier input, its frequency, the loss it proves."""
 
     event: str
     likelier_first: bool
@@ -60,7 +60,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class AuditResult:
-    """What an audit found. `violated` is wrong with probability at most 1 - confidence."""
+    """The findings of an audit. `violated` is wrong with probability at most 1 - confidence."""
 
     violated: bool
     claimed: float
@@ -82,8 +82,8 @@ class AuditResult:
         sure = f"confidence {self.confidence:.10g}, {self.draws:,} draws of each input"
         if self.deterministic and not self.violated and self.demonstrated == 0:
             return (
-                f"NOT VIOLATED, BUT NO NOISE: every draw on both inputs gave the same output; this pair of inputs"
-                f" shows nothing ({sure})"
+                "NOT VIOLATED, BUT NO NOISE: every draw on both inputs gave the same output; this pair of inputs "
+                f"is not evidence ({sure})"
             )
         if self.violated:
             return (
@@ -101,8 +101,7 @@ class AuditResult:
             shown.append(f"event: {best}")
         if self.deterministic and self.demonstrated > 0:
             shown.append(
-                "No draw differed from another on the same input: without noise, what tells inputs apart is private at"
-                " no ε."
+                "All draws on one input were equal: without noise, any difference between inputs means that no ε holds."
             )
         shown += list(self.notes)
         return shown if self.violated else [*shown, CANNOT]

@@ -1,8 +1,9 @@
-"""Whether this installation works: a few checks of what every answer rests on, in seconds. `tacit selftest` runs them.
+"""Check that this installation works: a few tests of the foundations of every answer, in seconds. `tacit selftest`
+runs them.
 
-Each check compares what runs here with an answer that is known: published, worked out before with another program, or
-found a second way. It is no proof and no attack; the gauntlet, a package of its own, is for those. The checks use
-made-up rows and a ledger in memory, and spend nothing.
+A check compares a result here with a known one: published, computed before with another program, or computed a second
+way. Checks are neither proofs nor attacks; the gauntlet, a separate package, has those. The checks use made-up rows
+and a ledger in memory, and spend no budget.
 
 >>> [finding.passed for finding in run_selftest(["thresholds", "ledger"])]
 [True, True]
@@ -72,7 +73,7 @@ SALT = "5e1f"
 
 @dataclass(frozen=True)
 class CheckResult:
-    """What one check found: its name, whether all is well, and the finding in words."""
+    """The result of one check: its name, whether all is well, and the finding in words."""
 
     name: str
     passed: bool
@@ -83,11 +84,12 @@ class CheckResult:
 
 
 def run_selftest(names: Sequence[str] | None = None, *, compiled: bool = False) -> Iterator[CheckResult]:
-    """Yield what each check finds, as it is found: those named, or all; that of machine code only if asked for."""
+    """Yield the result of each check when it is done: those named, or all; machine code is checked only if
+    requested."""
     known = CHECKS | MORE_CHECKS
     for name in (known if compiled else CHECKS) if names is None else names:
         if name not in known:
-            raise InvalidParameter(f"there is no check '{name}'\nhint: the checks are: {', '.join(known)}")
+            raise InvalidParameter(f"'{name}' is not a check\nhint: the checks are: {', '.join(known)}")
         try:
             yield CheckResult(name, passed=True, words=known[name]())
         except SelfTestFailed as fault:
@@ -114,14 +116,15 @@ def check_thresholds() -> str:
     }
     for law, (table, stored) in tables.items():
         if not isinstance(table, ThresholdTable):
-            raise SelfTestFailed(f"the {law} law has no table")
+            raise SelfTestFailed(f"the table of the {law} law is missing")
         start = FROM - table.first
         found = tuple(table.thresholds[start : start + len(stored)])
         _require(found == stored, f"the thresholds of the {law} law are not those that are stored")
     counts, undecided = _enumerated()
     wanted = Counter({sign * value: count for value, count in ENUMERATED.items() for sign in (1, -1)})
     _require(counts == wanted and undecided == UNDECIDED, "a law that was enumerated is not the exact one")
-    return f"those of the Laplace and the Gaussian law are exact; all {1 << 2 * ENUMERATED_BITS:,} strings follow one"
+    strings = f"all {1 << 2 * ENUMERATED_BITS:,} strings follow one"
+    return f"the tables of the Laplace and the Gaussian law are exact; {strings}"
 
 
 def check_engine() -> str:
@@ -137,10 +140,10 @@ def check_engine() -> str:
 
 
 def check_compiled() -> str:
-    """Check that the kernel's machine code, where there is any, gives the integers that SQL gives."""
+    """Check that the kernel's machine code, if it was compiled, gives the same integers as SQL."""
     plan, engine = _question()
     if engine(None).path_of(plan) != "kernel":
-        return "the kernel is not compiled here yet, so there is nothing to check; SQL answers until it is"
+        return "the kernel is not compiled here yet, so it was not checked; SQL answers until it is"
     reference = _sums(engine("sql").aggregate(plan, SALT))
     _require(_sums(engine("kernel").aggregate(plan, SALT)) == reference, "SQL and the compiled kernel disagree")
     _require(engine(None).path_of(plan) == "kernel", "the compiled kernel cannot be loaded")
@@ -162,7 +165,7 @@ def check_ledger() -> str:
         _require(_is_charged(ledger, table, Fraction(3, 4)), "a charge that fits was refused")
         _require(ledger.spent(table).epsilon == Fraction(3, 4), "a charge is not what was spent")
         _require(not _is_charged(ledger, table, Fraction(1, 2)), "a charge beyond the budget was admitted")
-        _require(_is_charged(ledger, table, Fraction(1, 4)), "what was left could not be spent")
+        _require(_is_charged(ledger, table, Fraction(1, 4)), "the rest of the budget could not be spent")
         kinds = ledger.verify().kinds
         _require((kinds["charge"], kinds["answer"], kinds["refusal"]) == (2, 2, 1), "an entry is missing")
         opened[0].execute("UPDATE tacit_entry SET body = replace(body, '3/4', '1/4')")
@@ -179,7 +182,7 @@ CHECKS: dict[str, Callable[[], str]] = {
     "engine": check_engine,
     "ledger": check_ledger,
 }
-# Those that take longer, and run when they are asked for.
+# Slower checks, which run only if requested.
 MORE_CHECKS: dict[str, Callable[[], str]] = {"compiled": check_compiled}
 
 
@@ -214,7 +217,7 @@ def _enumerated() -> tuple[Counter[int], int]:
     size = 1 << ENUMERATED_BITS
     for first in range(size):
         try:
-            counts[int(table.draw(1, _Given(first))[0])] += size  # whatever the second is
+            counts[int(table.draw(1, _Given(first))[0])] += size  # for any second value
         except _Spent:
             for second in range(size):
                 try:

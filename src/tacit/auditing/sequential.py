@@ -1,9 +1,9 @@
 """A test that may be stopped, saved and taken up again at any time: a bet against the claim, paid draw by draw.
 
-For an event fixed beforehand, a pair of draws (one of each input) pays X - e^epsilon·Y - delta, whose expectation is
-not above 0 while the claim holds. Whoever bets a share of their money on it can then not expect to gain: money
-multiplied 1/alpha-fold, at any time whatever, refutes the claim with a false-alarm rate of alpha (Ville's inequality;
-docs/proofs/auditing.md). The money of a mixture of fixed bets depends on four counts alone, which are the whole state.
+For an event fixed beforehand, a pair of draws (one of each input) pays X - e^epsilon·Y - delta; its expectation is at
+most 0 while the claim holds. A bet of a share of the money on it can then not expect to gain: money multiplied
+1/alpha-fold, at any time, refutes the claim with a false-alarm rate of alpha (Ville's inequality;
+docs/proofs/auditing.md). The money of a mixture of fixed bets depends on four counts only, which are the whole state.
 """
 
 import json
@@ -20,7 +20,7 @@ from tacit.auditing.lower_bound import largest_epsilon
 from tacit.errors import InvalidParameter
 from tacit.privacy import Number, ball, decimal_meaning, working_precision
 
-# What is bet on each pair, mixed evenly: much against claims that are far off, little against near misses.
+# The shares bet on each pair, mixed evenly: much against claims that are far off, little against near misses.
 BETS = tuple(Fraction(19, 20 * 2 ** (place // 2)) * (Fraction(7, 10) if place % 2 else 1) for place in range(28))
 PAIRS_AT_ONCE = 64
 _PRECISION = 128
@@ -28,7 +28,7 @@ _PRECISION = 128
 
 @dataclass(frozen=True)
 class Bets:
-    """The state of a bet on one event: how many pairs of draws had it in both, in one alone, or in neither.
+    """The state of a bet on one event: the number of pairs of draws with the event in both, in one, or in neither.
 
     `likelier` is the input on which the event is suspected to be likelier than the claim allows.
 
@@ -145,8 +145,8 @@ def bet_on(
 ) -> Bets:
     """Return the state after at most `pairs` further pairs of calls, for an event that was fixed before any of them.
 
-    For what is too slow to audit in one sitting: keep `to_json()`, and go on tomorrow from `bets=Bets.from_json(...)`.
-    An error is no output of the event.
+    For functions too slow to audit in one sitting: keep `to_json()`, and go on tomorrow from
+    `bets=Bets.from_json(...)`. An error never counts as the event.
     """
 
     def happened(data: Any) -> bool:

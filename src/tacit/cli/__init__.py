@@ -1,1 +1,1 @@
-"""The `tacit` command: `app` ties the commands together, and each command has a module of its own."""
+"""The `tacit` command: `app` ties the commands together, and every command is a separate module."""

@@ -1,8 +1,8 @@
 """The command line's door: the list of commands, `--version`, and how an error reaches a person.
 
-Each command lives in a module of its own, which loads what it needs when it runs; other packages may bring more
-(outside.py). An error of ours is its message on stderr and an exit code, never a stack trace; an error that is not ours
-is its class alone, since the texts of other packages may quote a row.
+A command's module loads its imports when it runs; other packages may bring more
+(outside.py). An error of ours is its message on stderr and an exit code, never a stack trace; for an error that is not
+ours only its class is printed, since the texts of other packages may quote a row.
 """
 
 import gc
@@ -114,7 +114,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command with `arguments`, or with the process's own, and exit with its code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     if arguments is None:
-        gc.set_threshold(GARBAGE_AFTER)  # looking for garbage among so many imports took a tenth of a command's time
+        gc.set_threshold(GARBAGE_AFTER)  # collecting garbage among all the imports took a tenth of a command's time
     try:
         with _warnings_in_words():
             app(args=given, prog_name="tacit")

@@ -53,8 +53,8 @@ def ask(options: AskOptions) -> None:
     try:
         answer = _asked(options)
     except KeyboardInterrupt as stopped:
-        charged = str(stopped)  # what the session says of a charge that stands
-        say(f"\ntacit: {charged or 'interrupted before the charge; nothing was charged or read'}", err=True)
+        charged = str(stopped)  # the session's note on a charge that stands
+        say(f"\ntacit: {charged or 'interrupted before the charge; no charge was made and no row was read'}", err=True)
         raise typer.Exit(EXIT_CHARGED if charged else EXIT_INTERRUPTED) from None
     write_answer(answer, options)
 
@@ -103,7 +103,7 @@ def write_answer(answer: "Answer", options: AskOptions) -> None:
         return
     from tacit.answer import Answer, text_table
 
-    is_answer = isinstance(answer, Answer)  # public facts are a table with nothing to add
+    is_answer = isinstance(answer, Answer)  # a question about public facts needs no other options
     written: dict[str, Callable[[], str]] = {
         "table": partial(text_table, answer, more="More: --format details") if is_answer else answer.__str__,
         "details": answer.details if is_answer else answer.__str__,
@@ -126,10 +126,10 @@ def write_text(text: str, output: str | None, *, is_data: bool = False) -> None:
 
 @with_options
 def plan(options: AskOptions) -> None:
-    """Show what an answer would cost and how far off it may be: free, and no row is read.
+    """Show the cost and the expected error of an answer: free, and no row is read.
 
-    It takes the same words as `tacit ask`. With --budget nothing is written to the ledger, so budgets can be tried;
-    without, it is planned under the budget that the ledger holds for the table.
+    The options are those of `tacit ask`. With --budget the ledger is not changed, so budgets can be tried;
+    without it, the plan uses the budget in the ledger.
 
     With a tacit.toml in the folder: `tacit plan pay "SELECT COUNT(*) FROM pay" --epsilon 1`
 
@@ -140,9 +140,9 @@ def plan(options: AskOptions) -> None:
     """
     check_output(options)
     if options.format not in ("table", "json"):
-        raise InvalidParameter("a plan is text and has no rows\nhint: --format table or --format json")
+        raise InvalidParameter("a plan is text, without rows\nhint: --format table or --format json")
     if options.plot is not None:
-        raise InvalidParameter("a plan has no numbers to draw\nhint: --plot belongs to tacit ask")
+        raise InvalidParameter("a plan has no numbers to draw\nhint: --plot works with tacit ask")
     report = plan_question(options, opening()) if options.server is None else plan_server(options)
     text = str(report)
     if options.format == "json":

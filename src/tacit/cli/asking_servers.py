@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tacit.cli.options import AskOptions
     from tacit.remote import RemotePlan
 
-# what is the curator's to declare, where the rows are, or follows from the token
+# options that are declared on the server by its curator, or follow from the token
 DECLARED = {
     "catalog": "--catalog",
     "unit": "--unit",
@@ -51,7 +51,8 @@ def _question(options: "AskOptions") -> Any:
     for word, option in DECLARED.items():
         if getattr(options, word) not in (None, False):
             raise InvalidParameter(
-                f"{option} is declared where the rows are, and not with --server\nhint: leave it out; ask the curator"
+                f"{option} is declared on the server, and cannot be used with --server\nhint: leave it out; "
+                "ask the curator"
             )
     table = connected(options.server or "")[options.source]
     ranges = {name: read_ends(name, ends) for name, ends in named(options.between, "--between", "age=0:120")}
@@ -67,6 +68,6 @@ def _spending(options: "AskOptions") -> dict[str, Any]:
         "noise": options.noise,
         "confidence": options.confidence,
         "learn": options.may_learn,
-        # without either, the server says whether it is free, as public keys are
+        # without either, the server decides whether the question is free, as public keys are
         **({} if options.epsilon is None and options.error is None else spending(options, None)),
     }

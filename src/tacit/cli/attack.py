@@ -1,7 +1,7 @@
 """`tacit attack`: the classic attacks on published numbers, tried on exact answers and on ours.
 
-Each is shown on made-up people. `reconstruct` also takes the curator's own table, whose truth it then prints; it reads
-that file alone, with no ledger but one in memory, and charges nothing.
+All of them run on made-up people. `reconstruct` also takes the curator's own table, and then prints its true values;
+it reads only that file, with a ledger in memory, and charges nothing.
 """
 
 import sys
@@ -37,7 +37,7 @@ WHY_CURATOR = (
 
 
 class AttackResult(Protocol):
-    """What every attack returns."""
+    """The common result of all attacks."""
 
     def record(self) -> dict[str, Any]:
         """Return everything as plain data."""
@@ -52,7 +52,7 @@ class AttackResult(Protocol):
 def attack() -> None:
     """Try the classic attacks on published numbers: on exact answers, and on ours.
 
-    Nothing is charged, and no ledger is touched: each attack makes a table of its own.
+    Attacks make their own tables, use no ledger and cost nothing.
     """
 
 
@@ -67,7 +67,8 @@ def reconstruct(
         typer.Option(metavar="COLUMN", help="The column of yes and no to rebuild, or COLUMN=VALUE for a yes."),
     ] = None,
     by: Annotated[
-        str | None, typer.Option(metavar="COLUMNS", help="The columns everybody can see, e.g. postcode,age,sex.")
+        str | None,
+        typer.Option(metavar="COLUMNS", help="The columns that are public, e.g. postcode,age,sex."),
     ] = None,
     i_am_the_curator: Annotated[
         bool, typer.Option("--i-am-the-curator", help="You may see these rows: this prints what is true of them.")
@@ -123,8 +124,8 @@ def average(
 ) -> None:
     """Ask the same question again and again, and average the noise away.
 
-    Where nobody keeps account it works. Here the same question has the same answer, in whatever words, and others
-    are charged until the budget ends.
+    Without an account of past answers the attack works. Here a repeated question gets the same answer, however it is
+    worded, and other questions are charged until the budget ends.
 
     Example: `tacit attack average --plot average.png`
     """
@@ -220,7 +221,7 @@ def _own_people(
 
 @contextmanager
 def _shown(plot: Path | None) -> Iterator[Callable[[str, float], None]]:
-    """Refuse a picture that cannot be written before the work, and show how far it is, on a terminal alone."""
+    """Refuse a picture that cannot be written before the work, and show progress, only on a terminal."""
     check_plot(plot)
     if not sys.stderr.isatty():
         yield lambda _what, _share: None

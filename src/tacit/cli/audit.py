@@ -28,7 +28,7 @@ Plot = Annotated[
 
 
 class _MechanismFirst(TyperGroup):
-    """A group in which a name that is no command is a mechanism: `tacit audit laplace`."""
+    """A group that takes an unknown command as a mechanism: `tacit audit laplace`."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Read `laplace --epsilon 1` as `mechanism laplace --epsilon 1`."""
@@ -63,11 +63,11 @@ def audit(
     `tacit audit laplace --epsilon 1 --shortage 0.1` one with 10 % too little noise, which it must see.
 
     `tacit audit ask visits.parquet "SELECT ..." --unit patient_id ...` takes the words of `tacit ask` and audits that
-    question on made-up neighbouring tables: no row of yours is read and nothing is charged.
+    question on made-up neighbouring tables: none of your rows is read, and the audit is free.
 
-    `tacit audit callable mine:noisy_count --d0 '[1, 2]' --d1 '[1]' --epsilon 1` audits a function of your own.
+    `tacit audit callable mine:noisy_count --d0 '[1, 2]' --d1 '[1]' --epsilon 1` audits your function.
 
-    Exit codes: 0 nothing above the claim was found, 5 the claim is violated.
+    Exit codes: 0 no loss above the claim was found, 5 the claim is violated.
     """
 
 
@@ -133,10 +133,10 @@ def audit_all(
 @app.command(name="ask")
 @with_options
 def audit_ask(options: AskOptions) -> None:
-    """Audit a question of your own on made-up neighbouring tables: no row is read, nothing is charged.
+    """Audit your question on made-up neighbouring tables: no row is read, and the audit is free.
 
-    It takes the same words as `tacit ask`. First the plan runs without noise on tables that differ by one made-up
-    person, which must move nothing farther than declared; then the noisy answers are drawn many times.
+    The options are those of `tacit ask`. First the plan runs without noise on tables that differ by one made-up
+    person, which must not move any part farther than declared; then the noisy answers are drawn many times.
 
     `tacit audit ask visits.parquet "SELECT ward, COUNT(*) FROM visits GROUP BY ward" --unit patient_id
     --rows-per-unit 3 --groups-per-unit 2 --budget 2 --delta 1e-6 --epsilon 1`
@@ -146,7 +146,7 @@ def audit_ask(options: AskOptions) -> None:
 
     check_output(options)
     if options.format not in ("table", "json"):
-        raise InvalidParameter("an audit is text and has no rows\nhint: --format table or --format json")
+        raise InvalidParameter("an audit is text, without rows\nhint: --format table or --format json")
     with working("auditing"):
         question = open_question(options, to_plan=True)
         plan = question.plan(
@@ -170,14 +170,14 @@ def audit_ask(options: AskOptions) -> None:
 def audit_callable(
     target: Annotated[str, typer.Argument(metavar="MODULE:FUNCTION", help="A function of one input.")],
     *,
-    d0: Annotated[str, typer.Option(metavar="JSON", help="One input, as JSON; what is not JSON is a text.")],
+    d0: Annotated[str, typer.Option(metavar="JSON", help="One input, as JSON; other input is read as text.")],
     d1: Annotated[str, typer.Option(metavar="JSON", help="A neighbouring input.")],
     epsilon: Annotated[str, typer.Option(metavar="E", help="The loss that is claimed.")],
     delta: Annotated[str, typer.Option(metavar="D", help="The delta that is claimed.")] = "0",
     draws: Draws = None,
     confidence: Confidence = SURE,
     seconds: Annotated[
-        float, typer.Option(metavar="S", help="A function too slow for all draws is audited as long as this.")
+        float, typer.Option(metavar="S", help="The seconds to audit a function that is too slow for all draws.")
     ] = 60.0,
     batch: Annotated[
         bool, typer.Option("--batch", help="The function takes (input, n) and returns n outputs.")
@@ -215,7 +215,7 @@ def _import_function(target: str) -> Any:
         raise InvalidParameter("a callable is named MODULE:FUNCTION\nhint: e.g. mine:noisy_count for mine.py here")
     if "" not in sys.path:
         sys.path.insert(0, "")  # a module in this folder, as `python -m` would find it
-    importlib.invalidate_caches()  # it may be younger than what Python knows of the folder
+    importlib.invalidate_caches()  # the module may be newer than Python's cache of the folder
     try:
         found = getattr(importlib.import_module(module), name, None)
     except ImportError as missing:
@@ -223,7 +223,7 @@ def _import_function(target: str) -> Any:
             f"'{module}' cannot be imported: {type(missing).__name__}\nhint: run this in the folder that holds it"
         ) from missing
     if found is None:
-        raise InvalidParameter(f"'{module}' has no function '{name}'\nhint: check the name after the colon")
+        raise InvalidParameter(f"'{module}' does not define '{name}'\nhint: check the name after the colon")
     return found
 
 

@@ -1,6 +1,6 @@
-"""Where a command's record is: a ledger that is here, or, with --server, the one of a server, by the same words.
+"""Find the ledger of a command: a local one, or, with --server, a server's, by the same words.
 
-The ledger here is the one of --ledger, else the one that the tacit.toml of this folder names, else the default one.
+The local ledger is the one of --ledger, or of the tacit.toml in this folder, or the default one.
 """
 
 import os
@@ -50,7 +50,7 @@ def connected(server: str) -> "Server":
 
 
 def ledger_here(given: str | None) -> str | None:
-    """Return the ledger that a command uses: the given one, else that of ./tacit.toml; None is the default ledger."""
+    """Return the ledger that a command uses: the given one, or that of ./tacit.toml; None is the default ledger."""
     from tacit.tables import FILE_NAME, catalog_ledger
 
     return catalog_ledger(FILE_NAME) if given is None else given

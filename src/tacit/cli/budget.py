@@ -1,4 +1,4 @@
-"""`tacit budget`: what each table may lose, what is spent and left; `grant` and `revoke` change it, for the record."""
+"""`tacit budget`: each table's budget, its spending and the rest; `grant` and `revoke` change it, for the record."""
 
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated
@@ -22,7 +22,7 @@ app = typer.Typer(rich_markup_mode="markdown", pretty_exceptions_enable=False)
 
 @app.callback(invoke_without_command=True)
 def budget(context: typer.Context, *, ledger: LedgerPath = None, server: ServerAddress = None) -> None:
-    """Show, for each table and analyst, the budget, what is spent and left; on a server, what is left to a token.
+    """Show, for each table and analyst, the budget, the spending and the rest; on a server, the rest for a token.
 
     Example: `tacit budget --ledger study.db`
     """
@@ -58,7 +58,7 @@ def grant(
     ledger: LedgerPath = None,
     server: ServerAddress = None,
 ) -> None:
-    """Set a budget from now on, with the curator's key and for the record; what was spent stays spent.
+    """Set a budget from now on, with the curator's key and for the record; spent budget stays spent.
 
     Example: `tacit budget grant pay --epsilon 5 --delta 1e-6 --reason "the board agreed"`
     """
@@ -66,7 +66,7 @@ def grant(
     if server is not None:
         if population is not None or accept_large_delta:
             raise InvalidParameter(
-                "these options are given where the ledger is, and not with --server\nhint: leave them out"
+                "these options need the ledger itself and cannot be used with --server\nhint: leave them out"
             )
         said = connected(server).grant(table, loss, analyst=analyst, period=period, reason=reason)
         _warn_if_large(loss)
@@ -103,7 +103,7 @@ def revoke(
     ledger: LedgerPath = None,
     server: ServerAddress = None,
 ) -> None:
-    """Let nothing more be spent under a budget, from now on and for the record; `grant` sets it anew.
+    """Stop all further spending under a budget, from now on and for the record; `grant` opens it again.
 
     Example: `tacit budget revoke pay --analyst ben --reason "ben has left"`
     """
@@ -112,7 +112,7 @@ def revoke(
         return
     with opened_here(ledger or context.obj) as opened:
         closed = opened.revoke(table, analyst=analyst, period=period, reason=reason)
-    say(f"{table}: {closed}, from now on; what was spent stays spent")
+    say(f"{table}: {closed}, from now on; spent budget stays spent")
 
 
 @app.command(name="list")
@@ -191,7 +191,7 @@ def _describe(status: "BudgetStatus") -> str:
     figures = f"spent {status.words_spent if status.charges else 'nothing'}, left {status.words_left}"
     filled = min(BAR, max(round(BAR * share), int(share > 0)))
     if status.questions is None:
-        more = ", nothing asked yet" if not status.charges else ", any number of questions like the last"
+        more = ", not asked yet" if not status.charges else ", any number of questions like the last"
     else:
         more = f", about {status.questions:,} more like the last" if status.questions else ""
     return f"{'█' * filled}{'░' * (BAR - filled)}  of {budget.loss}{_per(budget.period)}: {figures}{more}"

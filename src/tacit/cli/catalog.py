@@ -1,8 +1,8 @@
 """`tacit init` writes a tacit.toml from a table's schema and a few answers; `tacit tables` lists what it declares.
 
-Both read column names and types, and no row. A range or a list of keys that was taken from the data would be a leak, so
-`init` never looks for one; it leaves open entries as comments to fill in. `tables` checks each declaration against the
-schema and shows the remaining budget. It names the mistake of a table that cannot be asked, and then exits with 2.
+Both read column names and types, and no row. Taking a range or a list of keys from the data would be a leak, so `init`
+never does; it writes them as comments to fill in. `tables` checks each declaration against the
+schema and shows the remaining budget. For a table that cannot be asked it names the mistake, and then exits with 2.
 """
 
 import json
@@ -33,14 +33,14 @@ NUMBERS = ("int", "float", "decimal")
 TOML_NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?")
 BARE = re.compile(r"[A-Za-z0-9_-]+")
 HEAD = """\
-# What is declared of each table: whose privacy, how much may ever be learned, what is public. `tacit tables` lists it.
-# Fill in what is commented out, from what is known of the subject; nothing here may be read off the data.
+# The declaration of each table: its unit, its budget, and its public facts. `tacit tables` lists it.
+# Fill in what is commented out, from knowledge of the subject; read none of it off the data.
 """
 
 
 @dataclass(frozen=True)
 class TableDraft:
-    """The declaration of a table, from flags and from answers; None is left to fill in."""
+    """The declaration of a table, from flags and from answers; None means: still to fill in."""
 
     source: str
     name: str
@@ -78,7 +78,10 @@ def init(
     name: Annotated[str | None, typer.Option(metavar="NAME", help="The table's name, if not the file's.")] = None,
     unit: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN|ROW", help="The column that says whose row it is; ROW if each row is a person."),
+        typer.Option(
+            metavar="COLUMN|ROW",
+            help="The column of people (one value per person); ROW if each row is a person.",
+        ),
     ] = None,
     rows_per_unit: RowsBound = None,
     groups_per_unit: GroupsBound = None,
@@ -95,12 +98,12 @@ def init(
     ] = None,
     output: Annotated[str, typer.Option(metavar="FILE", help="The catalog to write, or to add to.")] = "tacit.toml",
     asking: Annotated[
-        bool, typer.Option("--ask/--no-ask", help="Ask for what the flags leave open; on a terminal alone.")
+        bool, typer.Option("--ask/--no-ask", help="Ask for the missing flags; only on a terminal.")
     ] = True,
 ) -> None:
-    """Write a tacit.toml that declares a table, so that a question needs no more than the table's name.
+    """Write a tacit.toml that declares a table, so that questions only need the table's name.
 
-    It asks for what the flags leave open, and leaves to fill in what you do not know. Only the schema is read, no row.
+    The command asks for missing flags, and leaves unknown settings as comments. Only the schema is read, no row.
     An existing tacit.toml gets the table added.
 
     Example: `tacit init visits.parquet`, or without being asked:
@@ -159,16 +162,16 @@ def check(draft: TableDraft) -> None:
 def ask_for_rest(draft: TableDraft) -> TableDraft:
     """Ask for everything that is still open; an empty answer leaves it to fill in."""
     say(f"Columns of {draft.name}: {', '.join(f'{name} ({kind})' for name, kind in draft.kinds.items())}")
-    say("Answer from what is known of the subject, not of the data. Nothing leaves it to fill in.\n")
+    say("Answer from knowledge of the subject, not from the data. Press Enter to leave it open.\n")
     if draft.unit is None:
-        draft = ask_once(draft, "unit", "Whose privacy: the column that says whose row it is, or ROW")
+        draft = ask_once(draft, "unit", "The column of people (one value per person), or ROW")
     if draft.budget is None:
         draft = ask_once(draft, "budget", "The epsilon that may ever be spent, for life (1 to 5 is common)")
     if draft.budget is not None and draft.delta is None:
         draft = ask_once(draft, "delta", "Its delta, far below one over the number of people (e.g. 1e-6)")
     for column, kind in draft.kinds.items():
         if kind in NUMBERS and column != draft.unit and column not in draft.between and column not in draft.keys:
-            draft = ask_once(draft, f"between {column}", f"The range of {column}, as LOW:HIGH; nothing: it is learned")
+            draft = ask_once(draft, f"between {column}", f"The range of {column}, as LOW:HIGH; Enter: it is learned")
     return draft
 
 
@@ -192,7 +195,7 @@ def ask_once(draft: TableDraft, what: str, question: str) -> TableDraft:
 
 
 def _write(draft: TableDraft, before: str, output: str) -> None:
-    """Write the catalog, after what was in it before, and say what is left to do."""
+    """Write the catalog, after its earlier content, and print the next steps."""
     try:
         Path(output).write_text(before + ("\n" if before else HEAD) + to_toml(draft), encoding="utf-8")
     except OSError:
@@ -211,12 +214,12 @@ def to_toml(draft: TableDraft) -> str:
         _line(
             "unit", None if draft.unit is None else _text(draft.unit), '"person_id"', "whose privacy; ROW: each row's"
         ),
-        _line("budget", budget, "{ epsilon = 3, delta = 1e-6 }", "what may ever be learned of one unit, for life"),
-        '# neighbours = "add-remove"  # or "replace": what one unit may have done',
+        _line("budget", budget, "{ epsilon = 3, delta = 1e-6 }", "the budget for one unit, for life"),
+        '# neighbours = "add-remove"  # or "replace": how neighbouring tables differ',
         "# population = 100000  # about how many people; a delta too large for them is refused",
         "# What one unit may count for is learned when a question needs it, once, for a part of its epsilon. By hand:",
-        _by_hand("rows_per_unit", draft.rows_per_unit, "3", "at most so many rows of one unit in a group; no others"),
-        _by_hand("groups_per_unit", draft.groups_per_unit, "2", "one unit in at most so many groups; in no others"),
+        _by_hand("rows_per_unit", draft.rows_per_unit, "3", "the most rows of one unit that count in a group"),
+        _by_hand("groups_per_unit", draft.groups_per_unit, "2", "the most groups that one unit counts in"),
         "# rows = 1000000  # how many rows there are, if that is public",
         "# most_rows_per_unit = 366  # the most rows that any unit can have, if that is known whatever the data",
     ]
@@ -227,7 +230,7 @@ def to_toml(draft: TableDraft) -> str:
 
 
 def _column(draft: TableDraft, column: str, kind: str, header: str) -> list[str]:
-    """Return a column's part; only comments if nothing is declared of it."""
+    """Return a column's part; only comments for a column without a declaration."""
     known: list[str] = []
     if column in draft.types:
         known.append(f"type = {_text(draft.types[column])}")
@@ -241,14 +244,14 @@ def _column(draft: TableDraft, column: str, kind: str, header: str) -> list[str]
     if kind in NUMBERS:
         return [f"# {title}  # {kind}", "# between = [LOW, HIGH]  # learned if left out; a known range is more exact"]
     if kind == "other":
-        return [f"# {title}  # cannot be read, so it is in no question"]
+        return [f"# {title}  # cannot be read, so questions cannot use it"]
     keys = '# keys = ["A", "B"]  # if the groups are public; without, they are found privately'
     if draft.is_csv and kind == "text":
         return [f"# {title}  # text, unless said", _type_line(column), keys]
     return [f"# {title}  # {kind}", keys]
 
 
-# What the type of a CSV column may be, by the words of its name: names are public, cells are not.
+# The type of a CSV column, guessed from its name: names are public, cells are not.
 TYPES_BY_NAME = (
     ("int", {"id", "ids", "nr", "no", "num", "number", "count", "age", "days", "hours", "year", "size", "rank", "zip"}),
     ("date", {"date", "day", "birthday", "born", "datum"}),
@@ -275,7 +278,7 @@ def _by_hand(word: str, value: str | None, example: str, meaning: str) -> str:
 
 
 def _schema(source: str, types: dict[str, str]) -> tuple[dict[str, str], str]:
-    """Return the columns' types and the table's name, from the schema alone."""
+    """Return the columns' types and the table's name, read only from the schema."""
     from tacit.tables import open_source, read_facts
 
     opened = open_source(source, {column: read_facts(column, {"type": kind}) for column, kind in types.items()})
@@ -303,9 +306,9 @@ def _existing(path: Path, name: str) -> str:
 
 
 def _without(path: Path, text: str, name: str, tables: dict[str, Any]) -> str:
-    """Return a catalog without a table of which only the source is declared, as `init` leaves it; refuse any other.
+    """Return a catalog without a table that declares only its source, as `init` leaves it; refuse any other.
 
-    Such a table has no unit, so it was never asked, and no declaration is lost.
+    Such a table lacks a unit, so it was never asked, and no declaration is lost.
     """
     import tomllib
 
@@ -369,7 +372,7 @@ def tables(
     ] = None,
     server: ServerAddress = None,
 ) -> None:
-    """List the tables of the tacit.toml, or of a server: unit, bounds, what is public, budget and what is left of it.
+    """List the tables of the tacit.toml, or of a server: unit, bounds, public facts, budget and the rest of it.
 
     Example: `tacit tables`
     """
@@ -399,7 +402,7 @@ def tables(
 
 
 def describe_there(table: "RemoteTable") -> str:
-    """Return what a server says of one table."""
+    """Return a server's description of one table."""
     clock = (
         f"answers leave {table.hold} after a question, or at a later public tick (2, 4, 8, 10, 12 ... times as long)"
     )
@@ -422,15 +425,13 @@ def describe(entry: "CatalogEntry", ledger: "Ledger | None") -> str:
         lines.append(f"  public:    {'; '.join(public)}")
     shared = options.get("same_people_as")
     budget = _budget(entry, ledger)
-    lines.append(
-        f"  budget:    {budget if shared is None else f'that of {shared}, whose people it is about: {budget}'}"
-    )
+    lines.append(f"  budget:    {budget if shared is None else f'that of {shared}, with the same people: {budget}'}")
     mistake = _mistake(entry)
     return "\n".join([*lines, f"{MISTAKEN}{mistake}"] if mistake else lines)
 
 
 def _mistake(entry: "CatalogEntry") -> str:
-    """Return why the table cannot be asked as it is declared, or nothing; its schema is read, and no row."""
+    """Return the reason why the table cannot be asked as declared, or an empty text; its schema is read, and no row."""
     from tacit.asking import declared
 
     try:
@@ -463,7 +464,7 @@ def _budget(entry: "CatalogEntry", ledger: "Ledger | None") -> str:
     if table is None or ledger is None:
         declared = entry.options.get("budget")
         if declared is None and entry.options.get("same_people_as") is not None:
-            return "nothing asked yet"
-        return "not set, and the first question needs one" if declared is None else f"{declared}, nothing asked yet"
+            return "not asked yet"
+        return "not set, and the first question needs one" if declared is None else f"{declared}, not asked yet"
     left = ledger.left(table)
     return f"{table.budget}; left: {left}"

@@ -40,7 +40,7 @@ def whole_number(written: str) -> int:
 
 
 def read_bound_option(written: str | None, option: str) -> int | None:
-    """Return a bound that is set by hand; None where it is left out or "auto", to be learned."""
+    """Return a bound that is set by hand; None if it is left out or "auto", and so learned."""
     if written is None or written == "auto":
         return None
     if not (written.isascii() and written.isdecimal() and len(written) <= 18 and int(written) > 0):
@@ -104,7 +104,7 @@ MEMORY = ":memory:"
 
 @dataclass(frozen=True)
 class FoundEntry:
-    """One table of a catalog, and the catalog it is in."""
+    """A table of a catalog, with its catalog."""
 
     entry: CatalogEntry
     file: CatalogFile
@@ -121,7 +121,7 @@ class FoundEntry:
 
 
 def find_entry(name: str, catalog: str | None) -> FoundEntry | None:
-    """Return the catalog's table of that name; None where there is no catalog, or the name is a file's."""
+    """Return the catalog's table with this name; None without a catalog, or if the name is a file's."""
     from tacit.errors import did_you_mean
     from tacit.tables import FILE_NAME, read_catalog
 
@@ -131,7 +131,7 @@ def find_entry(name: str, catalog: str | None) -> FoundEntry | None:
     if name not in file.tables:
         if catalog is None and any(mark in name for mark in "./*?["):  # as names of files and addresses have
             return None
-        raise QueryRefused(f"{file.path} has no table '{name}'{did_you_mean(name, file.tables)}")
+        raise QueryRefused(f"{file.path} does not declare '{name}'{did_you_mean(name, file.tables)}")
     return FoundEntry(file.tables[name], file)
 
 
@@ -146,7 +146,7 @@ def open_entry(found: FoundEntry, options: AskOptions, opened: Callable[[Any], S
     forgets = options.try_out or (to_plan and not all(is_known(file.ledger, name) for name in named))
     ledger: Any = MEMORY if forgets else file.ledger
     first = entry.options.get("same_people_as")
-    if isinstance(first, str) and first in file.tables:  # whose budget it has must be known to the ledger
+    if isinstance(first, str) and first in file.tables:  # the owner of a shared budget must be in the ledger
         people = file.tables[first]
         ledger = tacit.table(opened(people.source), name=first, ledger=ledger, **people.options).session.ledger
     try:
@@ -183,7 +183,7 @@ def known_table(ledger: Ledger, name: str) -> RegisteredTable | None:
 
 
 def is_known(ledger: str | None, name: str) -> bool:
-    """Return whether a ledger exists and knows a table; nothing is made or written."""
+    """Return whether a ledger exists and knows a table; the ledger is not changed or created."""
     from tacit.ledger import open_ledger
 
     try:

@@ -1,8 +1,8 @@
 """`tacit demo`: the whole story on a made-up table, in a few seconds; every private number it prints was really drawn.
 
-It works in its own folder with its own ledger, and leaves nothing behind unless `--keep` is given. The table has the
-hospital visits of 100,000 made-up people, and a survey has one row of each of 30,000 of them. They are computed with
-whole numbers only, so they are the same on every machine.
+The demo works in its own folder with its own ledger, and deletes both unless `--keep` is given. The table has the
+hospital visits of 100,000 made-up people, and a survey has one row of each of 30,000 of them. All numbers are computed
+from whole numbers, so they are the same on every machine.
 """
 
 import os
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 PEOPLE = 100_000
 WARDS = ("cardiology", "maternity", "oncology", "paediatrics", "surgery")
-# Four people were in a ward that nobody else saw.
+# Only four people were in this ward.
 RARE_WARD, RARE_PEOPLE = "isolation", 4
-# What somebody who does not know better might say of a patient: at most this many visits to a ward, in so many wards.
+# A careless guess about patients: the most visits to a ward, and the most wards.
 GUESSED_VISITS, GUESSED_WARDS = 3, 2
 
 # Each `mix` is a multiplication modulo a prime: scattered enough for a demo, and exact. Most patients come one to three
@@ -55,7 +55,7 @@ _VISITS = f"""
                 ELSE list_value({", ".join(f"'{ward}'" for ward in WARDS)})[place + 1] END AS ward,
            1 + ((each_mix // 13) % (3 + 2 * ((place * 3) % {len(WARDS)}))) * ((each_mix // 997) % 8) // 5 AS days
     FROM visits
-"""  # noqa: S608 (made of constants alone)
+"""  # noqa: S608 (made only of constants)
 
 ASKED = 30_000  # people in the survey
 _SURVEY = f"""
@@ -63,7 +63,7 @@ _SURVEY = f"""
     SELECT list_value('north', 'south', 'east', 'west')[1 + (mix // 64) % 2 + (mix // 4096) % 3] AS region,
            (mix // 7) % 30 + (mix // 1009) % 25 AS hours
     FROM people
-"""  # noqa: S608 (made of constants alone)
+"""  # noqa: S608 (made only of constants)
 
 
 def write_survey(path: Path) -> None:
@@ -103,7 +103,7 @@ GUESSED = f"""\
 guessed = tacit.table("visits.parquet", unit="patient_id",
                       rows_per_unit={GUESSED_VISITS}, groups_per_unit={GUESSED_WARDS},
                       budget=tacit.epsilon(2, delta=1e-6), ledger=tacit.TRYOUT)
-guessed.group_by("ward").count().answer(epsilon=1)    # a bound that nobody checks"""
+guessed.group_by("ward").count().answer(epsilon=1)    # an unchecked bound"""
 ADULTS = "SELECT COUNT(*) AS visits, AVG(days) AS stay FROM visits WHERE age >= 65"
 NEXT_SERVED = """\
 tacit demo --serve                       the same in a browser: ada is the curator, ben an analyst
@@ -180,7 +180,7 @@ hold = "1s"
 
 
 def serve_visits(folder: Path, port: int) -> None:
-    """Serve the made-up table on this machine, with a curator and an analyst; whoever has a link is signed in."""
+    """Serve the made-up table on this machine, with a curator and an analyst; the links sign in."""
     from tacit.cli.serve import listen_at, open_desk
 
     (folder / "tacit.toml").write_text(CATALOG, encoding="utf-8")
@@ -248,7 +248,7 @@ def show_answer(by_ward: "Question", path: Path) -> None:
 
 
 def show_guess(path: Path) -> None:
-    """Ask with bounds that somebody guessed and nobody checks, and print how wrong that is."""
+    """Ask with guessed bounds that were not checked, and print the error."""
     import tacit
 
     guessed = tacit.table(
@@ -265,7 +265,7 @@ def show_guess(path: Path) -> None:
         half, visits = (row["count_high"] - row["count_low"]) // 2, exact[row["ward"]][1]
         lines.append(f"{row['ward']:<12} {row['count']:>7,} {half:>7,} {f'({visits:,})':>9}")
     lines.append("\nThe noise is small and the numbers are wrong: patients who come often lost most of their visits.")
-    say("5. What a guessed bound would have done", GUESSED + "\n\n" + "\n".join(lines))
+    say("5. The effect of a guessed bound", GUESSED + "\n\n" + "\n".join(lines))
 
 
 def show_sql(visits: "Table") -> None:
@@ -296,7 +296,7 @@ def show_end(visits: "Table") -> None:
 
 
 def keep_table(path: Path, keep: Path) -> None:
-    """Leave the made-up table where it was asked for."""
+    """Copy the made-up table to the folder of --keep."""
     try:
         shutil.copyfile(path, keep)
     except OSError:
@@ -306,7 +306,7 @@ def keep_table(path: Path, keep: Path) -> None:
 def show_overfitting(what: str, plot: Path | None) -> None:
     """Show that an analyst who asks again and again fools a plain holdout, and not one that answers with noise."""
     if what != "overfitting":
-        raise InvalidParameter(f"there is no demo '{what}'\nhint: tacit demo, or tacit demo overfitting")
+        raise InvalidParameter(f"the demo '{what}' does not exist\nhint: tacit demo, or tacit demo overfitting")
     from tacit.learning import overfitting_story
 
     check_plot(plot)
@@ -332,6 +332,6 @@ def own_folder() -> Iterator[Path]:
 
 
 def say(title: str, text: str) -> None:
-    """Print a step of the story: its title, and what belongs to it two spaces in."""
+    """Print a step of the story: its title, and its lines indented by two spaces."""
     typer.echo(f"\n{title}\n")
     typer.echo("\n".join(f"  {line}".rstrip() for line in text.splitlines()))

@@ -1,4 +1,5 @@
-"""`tacit explain` says what an epsilon and a delta mean to a person; `tacit tradeoff` links people, error and epsilon.
+"""`tacit explain` explains the meaning of an epsilon and a delta for a person; `tacit tradeoff` links people, error
+and epsilon.
 
 `tradeoff` computes any one of the three from the other two. Both are free and read no data.
 """
@@ -19,7 +20,7 @@ def explain(
     prior: Annotated[list[str] | None, typer.Option(help="A belief before, e.g. 0.1; may be given often.")] = None,
     group: Annotated[list[int] | None, typer.Option(help="The size of a group; may be given often.")] = None,
 ) -> None:
-    """Say what a guarantee means: what anyone could learn about a person, at most.
+    """Explain a guarantee: the most that an attacker could learn about a person.
 
     Example: `tacit explain --epsilon 1 --delta 1e-6`
     """
@@ -48,8 +49,8 @@ def tradeoff(
 ) -> None:
     """Show what people, error and epsilon cost each other, central and local side by side. Leave one of them out.
 
-    Examples: `tacit tradeoff fraction --error 1% --epsilon 1` says how many people;
-    `tacit tradeoff counts --k 100 --people 100000 --epsilon 1` says what error.
+    Examples: `tacit tradeoff fraction --error 1% --epsilon 1` computes the people;
+    `tacit tradeoff counts --k 100 --people 100000 --epsilon 1` computes the error.
     """
     from tacit.local import tradeoff as solve
 

@@ -1,7 +1,7 @@
-"""`tacit learn` learns ahead of time what questions will need; `tacit facts` shows what is known, free.
+"""`tacit learn` learns ahead of time the facts that questions will need; `tacit facts` shows the known facts, free.
 
-A question learns what it lacks by itself, for a part of its epsilon. Learning ahead is for a curator who chooses what
-that costs, or who plans the errors of questions before any is asked.
+Questions learn missing facts by themselves, for a part of their epsilon. Learning ahead is for a curator who chooses
+the cost, or who plans the errors of questions before the first one.
 """
 
 from typing import TYPE_CHECKING, Annotated
@@ -25,28 +25,30 @@ def learn(
         str, typer.Argument(metavar="TABLE|SOURCE", help="A table of the tacit.toml; or a file, with --unit.")
     ],
     *,
-    epsilon: Annotated[str, typer.Option(metavar="E", help="What all of it may cost.")],
+    epsilon: Annotated[str, typer.Option(metavar="E", help="The most that all of it may cost.")],
     by: Annotated[
-        Repeated, typer.Option(metavar="COLUMN", help="What questions will group by. Can be repeated.")
+        Repeated,
+        typer.Option(metavar="COLUMN", help="A column that questions will group by. Can be repeated."),
     ] = None,
     column: Annotated[
-        Repeated, typer.Option(metavar="COLUMN", help="What they will add up or average. Can be repeated.")
+        Repeated,
+        typer.Option(metavar="COLUMN", help="A column that they will add up or average. Can be repeated."),
     ] = None,
     keys: Annotated[
         Repeated, typer.Option(metavar="COLUMN=A,B", help="A column's public groups. Can be repeated.")
     ] = None,
     again: Annotated[bool, typer.Option("--again", help="Learn anew what is known, and pay for it again.")] = False,
-    unit: Annotated[str | None, typer.Option(metavar="COLUMN|ROW", help="Of a file: whose row it is.")] = None,
+    unit: Annotated[str | None, typer.Option(metavar="COLUMN|ROW", help="For a file: the column of people.")] = None,
     budget: Annotated[str | None, typer.Option(metavar="E", help="Of a file that is new to the ledger.")] = None,
     delta: Annotated[str | None, typer.Option(metavar="D", help="The budget's delta.")] = None,
     name: Annotated[str | None, typer.Option(metavar="NAME", help="The table's name, if not the file's.")] = None,
     catalog: Annotated[str | None, typer.Option(metavar="FILE", help="The catalog, if not ./tacit.toml.")] = None,
-    analyst: Annotated[str | None, typer.Option(metavar="NAME", help="Who asks, for the record.")] = None,
+    analyst: Annotated[str | None, typer.Option(metavar="NAME", help="The analyst, for the record.")] = None,
     ledger: LedgerPath = None,
 ) -> None:
     """Learn how much people have and how large values are, once, so that questions need no bounds.
 
-    What is learned are noisy histograms, charged like an answer and kept. Questions that group by the same columns then
+    The facts are noisy histograms, charged like an answer and kept. Questions that group by the same columns then
     use them free, at any epsilon, in every later version of the table.
 
     Example: `tacit learn orders --epsilon 0.2 --by item --column amount`, then: `tacit facts orders`
@@ -57,14 +59,14 @@ def learn(
     with working("learning"):
         table, _ = open_table(options, opening(), to_plan=False)
         learned = table.learn(epsilon, columns=column or (), by=by or (), again=again, analyst=analyst)
-    say(str(learned) if learned else "Nothing was charged: all of it is known already. tacit facts shows it.")
+    say(str(learned) if learned else "No charge was made: these facts are known already. tacit facts shows them.")
 
 
 def facts(
     table: Annotated[str, typer.Argument(metavar="TABLE", help="The table's name.")],
     *,
     catalog: Annotated[str | None, typer.Option(metavar="FILE", help="The catalog, if not ./tacit.toml.")] = None,
-    analyst: Annotated[str | None, typer.Option(metavar="NAME", help="One with a budget of their own.")] = None,
+    analyst: Annotated[str | None, typer.Option(metavar="NAME", help="An analyst with a personal budget.")] = None,
     ledger: LedgerPath = None,
 ) -> None:
     """Show what is known of a table, since when and for how much: free, and no row is read.
@@ -79,7 +81,7 @@ def facts(
     with opened_here(ledger) as opened:
         known = opened.table(table)
         if known is None:
-            raise QueryRefused(f"the ledger knows no table '{table}'{did_you_mean(table, _names(opened))}")
+            raise QueryRefused(f"the ledger does not have a table '{table}'{did_you_mean(table, _names(opened))}")
         say(str(KnownFacts(opened.facts(known, analyst))))
 
 

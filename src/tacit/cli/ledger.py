@@ -107,7 +107,7 @@ def export(
 
 @app.command()
 def backup(
-    file: Annotated[str, typer.Argument(help="Where to: a new file, or a PostgreSQL schema that has no ledger.")],
+    file: Annotated[str, typer.Argument(help="The target: a new file, or a PostgreSQL schema without a ledger.")],
     *,
     ledger: LedgerPath = None,
 ) -> None:
@@ -127,9 +127,9 @@ def restore(
     *,
     ledger: LedgerPath = None,
 ) -> None:
-    """Copy a backup to where there is no ledger; it is verified before and after.
+    """Copy a backup to a path without a ledger; both are verified.
 
-    Where this machine has answered since, the copy is behind, and is used only after `tacit ledger accept`.
+    If this machine has answered since, the copy is behind, and is used only after `tacit ledger accept`.
 
     Example: `tacit ledger restore ledger-2026-11-16.db --ledger ledger.db`
     """
@@ -168,10 +168,10 @@ def accept(
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Why this copy is the one to go on with.")],
     ledger: LedgerPath = None,
 ) -> None:
-    """Go on with a ledger that is older than what this machine has answered from it, for the record.
+    """Continue with a ledger that is older than the last answer of this machine, for the record.
 
-    Only when the newest copy is lost. What was answered since this copy was made is forgotten: lower the budget by as
-    much as it may have spent, with `tacit budget grant`.
+    Use it only if the newest copy is lost. Answers given since this copy was made are forgotten: lower the budget by
+    the most that they may have spent, with `tacit budget grant`.
 
     Example: `tacit ledger accept --reason "disk lost, restored last night's backup"`
     """
@@ -187,8 +187,8 @@ def clock(
 ) -> None:
     """Set a ledger's time to the clock's, for the record.
 
-    After a clock that was far ahead, whose entries hold every period closed until then, or when nobody has used the
-    ledger for more than a year. What was charged in a period stays charged to it.
+    Use it after a clock that was far ahead, since its entries close every period until then, or when the ledger was
+    not used for more than a year. Charges in a period stay charged to it.
 
     Example: `tacit ledger clock --reason "the battery was empty, the clock said 2099"`
     """
@@ -198,12 +198,13 @@ def clock(
 
 
 def in_full(ledger: "Ledger", number: int, tables: "Mapping[str, RegisteredTable]") -> list[str]:
-    """Return one entry as lines; of a charge or an answer: who asked what, the numbers as they left, and the cost."""
+    """Return one entry as lines; for a charge or an answer: the person, the question, the released numbers, and the
+    cost."""
     from tacit.ledger import cost_words, entry_line
 
     entry = ledger.entry(number)
     if entry is None:
-        raise InvalidParameter(f"this ledger has no entry {number}: it has {ledger.length():,}")
+        raise InvalidParameter(f"entry {number} does not exist: this ledger has {ledger.length():,}")
     lines = [entry_line(entry, tables).strip(), f"hash {entry.hash}"]
     if entry.kind not in {"charge", "answer"}:
         return lines
@@ -225,7 +226,8 @@ def in_full(ledger: "Ledger", number: int, tables: "Mapping[str, RegisteredTable
         entries = ", ".join(str(each.number) for each in learned)
         more = ", ".join(cost_words(each.record, table) for each in learned)
         lines.append(
-            f"and for what the same call learned first: {more} (entries {entries}){_together(charge, learned)}"
+            f"and for the facts that the same call learned first: {more} (entries "
+            f"{entries}){_together(charge, learned)}"
         )
     if table is not None:
         lines.append(f"left now: {ledger.left(table, record['analyst'])}")
@@ -233,11 +235,12 @@ def in_full(ledger: "Ledger", number: int, tables: "Mapping[str, RegisteredTable
 
 
 def in_full_there(server: "Server", number: int) -> list[str]:
-    """Return one entry of a server's ledger as lines; of a charge or an answer: who asked what, and the numbers."""
+    """Return one entry of a server's ledger as lines; for a charge or an answer: the person, the question, and the
+    numbers."""
     record = next(server.entry_records(number), None)
     if record is None or record["number"] != number:
         raise InvalidParameter(
-            f"there is no entry {number} that this token may read\nhint: tacit ledger show --server URL"
+            f"this token may not read an entry {number}, or it does not exist\nhint: tacit ledger show --server URL"
         )
     lines = [str(record["text"]), f"hash {record['hash']}"]
     if record["kind"] not in {"charge", "answer"}:
@@ -253,7 +256,7 @@ def in_full_there(server: "Server", number: int) -> list[str]:
 
 
 def _learned_first(ledger: "Ledger", answer: "Entry | None") -> "list[Entry]":
-    """Return the charges for what the call of an answer has learned first: it was asked for as one amount."""
+    """Return the charges for the facts that the call of an answer learned first: one amount was requested for all."""
     from tacit.release import basis_in
 
     try:
@@ -281,7 +284,7 @@ def question_lines(words: str | None, shown: str | None) -> list[str]:
         return lines
     try:
         return [*lines, *kept_lines(shown)]
-    except (KeyError, TypeError, ValueError):  # signed by its ledger's key, and still somebody else's
+    except (KeyError, TypeError, ValueError):  # signed by its ledger's key, but another person's
         return [*lines, "(its numbers cannot be read)"]
 
 
@@ -312,7 +315,8 @@ def certificate(
 ) -> None:
     """Write the certificate of an answer as JSON, or verify one, without the ledger.
 
-    It says what was released, the unit, the neighbours, the noise and what it cost, with the entries that prove it.
+    A certificate has the released numbers, the unit, the neighbours, the noise and the cost, with the entries that
+    prove it.
 
     Example: `tacit certificate 12 --output answer.json`, then anywhere: `tacit certificate verify answer.json`
     """

@@ -1,6 +1,7 @@
-"""`tacit local`: reports from people who trust nobody with the truth, and what they say together.
+"""`tacit local`: reports from people who send no true answers, and estimates from them.
 
-`choose` shows which protocol errs least, `report` perturbs answers where the people are, `estimate` counts reports.
+`choose` shows the protocol with the least error, `report` perturbs answers on people's machines, `estimate` counts
+reports.
 """
 
 import sys
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(rich_markup_mode="markdown", pretty_exceptions_enable=False, no_args_is_help=True)
 
-Epsilon = Annotated[str, typer.Option(metavar="E", help="What one report costs the person who sends it.")]
+Epsilon = Annotated[str, typer.Option(metavar="E", help="The loss of one report for its sender.")]
 Domain = Annotated[str | None, typer.Option("--domain", metavar="FILE", help="The public list of answers, one a line.")]
 Size = Annotated[int | None, typer.Option("--size", metavar="K", help="Or how many: answers are 0 to K - 1.")]
 Between = Annotated[
@@ -61,7 +62,7 @@ def choose(
 
         survey = make_survey(epsilon=epsilon, protocol=chosen.protocol, **words)
         guarantee = central_guarantee(survey, reports=people, delta=delta, unlinkable=True)
-        say(f"Shuffled, and if nobody can tell whose report is whose: {guarantee.loss} for all of them.")
+        say(f"Shuffled, and if reports cannot be linked to their senders: {guarantee.loss} for all of them.")
 
 
 @app.command()
@@ -107,7 +108,7 @@ def estimate(
     fakes: Annotated[
         str | None, typer.Option(metavar="SHARE", help="Also say how far this share of fakes could move a count.")
     ] = None,
-    repeats: Annotated[bool, typer.Option("--repeats", help="Count a report as often as it is there.")] = False,
+    repeats: Annotated[bool, typer.Option("--repeats", help="Count a repeated report every time.")] = False,
 ) -> None:
     """Estimate from reports what everyone answered, with intervals; a report counts once.
 
@@ -175,7 +176,7 @@ def _question(domain: str | None, size: int | None, between: str | None) -> dict
 
 
 def _answers(survey: "Survey", lines: list[str]) -> Any:
-    """Return lines as what the question takes: text, whole numbers or numbers."""
+    """Return lines as answers to the question: text, whole numbers or numbers."""
     from tacit.local import Labels
 
     if isinstance(survey.question, Labels) and survey.question.names is not None:

@@ -20,7 +20,7 @@ def mcp(
 ) -> None:
     """Let an agent list, describe, plan and ask the tables of a server, within the budget of a token (MCP, stdio).
 
-    An agent's own settings start it. No tool gives rows, and none grants. Over HTTP the same door is at /mcp.
+    An agent's own settings start it. The tools do not return rows and cannot grant. Over HTTP the same door is at /mcp.
 
     Example: `tacit mcp --server https://data.example.org`
     """
@@ -35,7 +35,7 @@ def mcp(
 
 
 def forwarded(server: "Server", line: str) -> str | None:
-    """Return the server's reply to one message, as a line; None where none is wanted."""
+    """Return the server's reply to one message, as a line; None if the message needs no reply."""
     if not line.strip():
         return None
     try:

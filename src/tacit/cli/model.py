@@ -1,7 +1,7 @@
-"""`tacit model`: a private model of a table in one command, and what is done with it afterwards, which is free.
+"""`tacit model`: a private model of a table in one command; its later use is free.
 
-`fit` charges once, before a row is read, and keeps the model as a file of JSON: noisy integers and public facts. `plan`
-says what a fit would ask for. `show`, `predict` and `sql` read that file alone.
+`fit` charges once, before a row is read, and keeps the model as a file of JSON: noisy integers and public facts.
+`plan` shows the cost of a fit. `show`, `predict` and `sql` read only that file.
 """
 
 import json
@@ -28,8 +28,8 @@ Repeated = list[str] | None
 Source = Annotated[
     str, typer.Argument(metavar="TABLE|SOURCE", help="A table of the tacit.toml; or a file, with --unit and --budget.")
 ]
-Target = Annotated[str, typer.Option(metavar="COLUMN", help="What is predicted: public keys, or a public range.")]
-Epsilon = Annotated[str, typer.Option(metavar="E", help="What the fit may cost.", rich_help_panel=ANSWER)]
+Target = Annotated[str, typer.Option(metavar="COLUMN", help="The column to predict: public keys, or a public range.")]
+Epsilon = Annotated[str, typer.Option(metavar="E", help="The most that the fit may cost.", rich_help_panel=ANSWER)]
 Features = Annotated[
     str | None,
     typer.Option(
@@ -51,7 +51,7 @@ Interaction = Annotated[
     typer.Option(metavar="A,B", help="Two columns with a term together. Can be repeated.", rich_help_panel=ANSWER),
 ]
 Unit = Annotated[
-    str | None, typer.Option(metavar="COLUMN|ROW", help="Of a file: whose row it is.", rich_help_panel=TABLE)
+    str | None, typer.Option(metavar="COLUMN|ROW", help="For a file: the column of people.", rich_help_panel=TABLE)
 ]
 Between = Annotated[
     Repeated,
@@ -76,8 +76,10 @@ Budget = Annotated[
     typer.Option(metavar="E", help="How much may ever be learned, of a file that is new.", rich_help_panel=LEDGER),
 ]
 Delta = Annotated[str | None, typer.Option(metavar="D", help="With --budget, its delta.", rich_help_panel=LEDGER)]
-TryOut = Annotated[bool, typer.Option("--try", help="Keep nothing: for made-up data.", rich_help_panel=LEDGER)]
-Analyst = Annotated[str | None, typer.Option(metavar="NAME", help="Who asks, for the record.", rich_help_panel=LEDGER)]
+TryOut = Annotated[bool, typer.Option("--try", help="Keep no record: for made-up data.", rich_help_panel=LEDGER)]
+Analyst = Annotated[
+    str | None, typer.Option(metavar="NAME", help="The analyst, for the record.", rich_help_panel=LEDGER)
+]
 Share = Annotated[
     str | None,
     typer.Option(
@@ -86,19 +88,19 @@ Share = Annotated[
 ]
 Learn = Annotated[
     str | None,
-    typer.Option(
-        "--learn", metavar="no", help="`no` refuses columns of which nothing is declared.", rich_help_panel=ANSWER
-    ),
+    typer.Option("--learn", metavar="no", help="`no` refuses undeclared columns.", rich_help_panel=ANSWER),
 ]
 Save = Annotated[str | None, typer.Option(metavar="FILE", help="Keep the model, as JSON.", rich_help_panel=ANSWER)]
 Plot = Annotated[
     str | None, typer.Option(metavar="FILE", help="Draw its terms: .png, .svg or .html.", rich_help_panel=ANSWER)
 ]
-Request = Annotated[str | None, typer.Option(metavar="ID", help="One id is charged once.", rich_help_panel=LEDGER)]
+Request = Annotated[
+    str | None, typer.Option(metavar="ID", help="Requests with the same id are charged once.", rich_help_panel=LEDGER)
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.", rich_help_panel=ANSWER)]
 Saved = Annotated[str, typer.Argument(metavar="MODEL", help="A file that `tacit model fit --save` wrote.")]
 Dialect = Annotated[
-    str | None, typer.Option(metavar="DATABASE", help="Whose SQL: duckdb, postgres, sqlite, spark, ...")
+    str | None, typer.Option(metavar="DATABASE", help="The SQL dialect: duckdb, postgres, sqlite, spark, ...")
 ]
 
 
@@ -106,7 +108,7 @@ Dialect = Annotated[
 def model() -> None:
     """Learn private models of a table: fit once, for a charge; read, predict and export for free.
 
-    `tacit model plan visits --target readmitted --epsilon 1` says what a fit would ask for, for free.
+    `tacit model plan visits --target readmitted --epsilon 1` shows the cost of a fit, for free.
 
     `tacit model fit visits --target readmitted --epsilon 1 --save model.json` fits and keeps it.
 
@@ -145,8 +147,8 @@ def fit(
 ) -> None:
     """Fit a private model to a table: charged once, before a row is read; the same fit again is free.
 
-    A target with public keys, or of texts, is classified; any other is a number. Ranges and keys that nobody declared
-    are learned first, for a part of epsilon.
+    A target with public keys, or of texts, is classified; any other is a number. Undeclared ranges and keys are
+    learned first, for a part of epsilon.
 
     With a tacit.toml in the folder, fitted, drawn and kept, and a fifth of the people set aside to score it:
 
@@ -198,9 +200,9 @@ def plan(
     try_out: TryOut = False,
     ledger: LedgerPath = None,
 ) -> None:
-    """Show what a fit would ask for and cost: free, and no row is read.
+    """Show the columns and the cost of a fit: free, and no row is read.
 
-    It takes the same words as `tacit model fit`. Example: `tacit model plan visits --target readmitted --epsilon 1`
+    The options are those of `tacit model fit`. Example: `tacit model plan visits --target readmitted --epsilon 1`
     """
     options = AskOptions(
         source, "", unit=unit, budget=budget, delta=delta, name=name, keys=keys, between=between, type=type,
@@ -266,7 +268,7 @@ def score(
 
 @app.command()
 def show(saved: Saved, *, as_json: Json = False) -> None:
-    """Show a saved model: its terms, each with its ±. Free, and of the file alone.
+    """Show a saved model: its terms with their ±. Free, and reads only the file.
 
     Example: `tacit model show model.json`
     """
@@ -290,7 +292,7 @@ def predict(
 ) -> None:
     """Predict for rows that you may see: free, since the model is already private.
 
-    What is predicted for a person's own row tells of that row: keep predictions as you keep the rows.
+    A prediction for a person's row reveals something about that row: protect predictions like the rows.
 
     Example: `tacit model predict model.json rows.csv --chances`
     """
@@ -325,7 +327,7 @@ def sql(saved: Saved, dialect: Dialect = None) -> None:
 
 
 def _tell(table: "Table", estimator: Any, save: str | None, plot: str | None, *, as_json: bool) -> None:
-    """Keep and draw a fitted model where that was asked, and print it."""
+    """Keep and draw a fitted model if requested, and print it."""
     if plot is not None:
         estimator.plot(path=plot)
     if save is not None:
@@ -346,13 +348,13 @@ def _tell(table: "Table", estimator: Any, save: str | None, plot: str | None, *,
 
 
 def described(estimator: Any) -> str:
-    """Return a fitted model in words: a summary, or each bin of each term with what it adds, and its ±."""
+    """Return a fitted model in words: a summary, or each bin of each term with its contribution and its ±."""
     if hasattr(estimator, "summary"):
         return str(estimator.summary())
     from tacit.learning import unmatched
 
     found = estimator.model_
-    lines = [f"{found.target}: what each value adds to the {_scale(found.link)}, ± 95 % for the noise"]
+    lines = [f"{found.target}: contribution of each value to the {_scale(found.link)}, ± 95 % for the noise"]
     names = [feature.name for feature in found.features]
     for place, shape in enumerate(found.shapes.shapes):
         if place >= len(names):
@@ -370,7 +372,7 @@ def described(estimator: Any) -> str:
 
 
 def _bins(feature: Any, shape: Any) -> list[tuple[str, str]]:
-    """Return the values of each bin in words, and what it adds to each score."""
+    """Return the values of each bin in words, and its contribution to each score."""
     rows = []
     for each in range(len(shape.effects[0])):
         cells = [cell for cell, its in enumerate(shape.bins) if its == each]
@@ -437,7 +439,7 @@ def _spent(table: "Table", estimator: Any) -> str:
     left = table.session.ledger.left(table.session.registered)
     words = f"spent: entry {estimator.receipt_.charge} of the ledger; left: {left}"
     if not estimator.receipt_.durable:
-        words += "\ntrying out: nothing is kept, so the budget protects nobody once this command ends."
+        words += "\ntrying out: no record is kept, so the budget does not protect people after this command ends."
     return words
 
 
@@ -451,7 +453,7 @@ def _check_writable(file: str | None) -> None:
 
 
 def _rows(path: str, names: list[str]) -> Any:
-    """Return rows that anybody may have, of a Parquet or CSV file."""
+    """Return unprotected rows of a Parquet or CSV file."""
     import pyarrow as pa
     from pyarrow import csv, parquet
 

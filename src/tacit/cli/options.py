@@ -45,7 +45,7 @@ Repeated = list[str] | None
 
 @dataclass(frozen=True)
 class AskOptions:
-    """One command line of `ask` or `plan`, as written."""
+    """A command line of `ask` or `plan`, unparsed."""
 
     source: Annotated[
         str,
@@ -57,7 +57,7 @@ class AskOptions:
     ]
     sql: Annotated[str, typer.Argument(metavar="SQL", help="One SELECT; FROM names the table, or the file's stem.")]
     epsilon: Annotated[
-        str | None, typer.Option(metavar="E", help="What this whole call may cost.", rich_help_panel=ANSWER)
+        str | None, typer.Option(metavar="E", help="The most that this whole call may cost.", rich_help_panel=ANSWER)
     ] = None
     error: Annotated[
         Repeated,
@@ -80,8 +80,9 @@ class AskOptions:
         str | None,
         typer.Option(
             metavar="S|reuse|fresh|no",
-            help="Which share of epsilon learns the bounds that nobody gave, e.g. 0.1; they are kept. With no, a "
-            "question that would have to learn is refused. With a WHERE: reuse the whole table's, or learn fresh ones.",
+            help="The share of epsilon that learns missing bounds, e.g. 0.1; they are kept. With no, a question "
+            "that would have to learn is refused. With a WHERE: reuse the whole table's, or learn fresh "
+            "ones.",
             rich_help_panel=ANSWER,
         ),
     ] = None
@@ -93,7 +94,8 @@ class AskOptions:
         str | None,
         typer.Option(
             metavar="COLUMN|ROW",
-            help="The column that says whose row it is; ROW if each row is its own person. A catalog says it already.",
+            help="The column of people (one value per person); ROW if each row is a person. A catalog declares it "
+            "already.",
             rich_help_panel=TABLE,
         ),
     ] = None
@@ -117,7 +119,7 @@ class AskOptions:
         str | None,
         typer.Option(
             metavar="TABLE",
-            help="Another table of the ledger about the same people, whose budget this one shares.",
+            help="Another table of the ledger about the same people, which shares its budget with this one.",
             rich_help_panel=LEDGER,
         ),
     ] = None
@@ -142,7 +144,7 @@ class AskOptions:
         typer.Option(
             parser=whole_number,
             metavar="N",
-            help="How many rows the table has, where that is public.",
+            help="The number of rows of the table, if it is public.",
             rich_help_panel=TABLE,
         ),
     ] = None
@@ -151,7 +153,7 @@ class AskOptions:
         typer.Option(
             parser=whole_number,
             metavar="N",
-            help="The most rows that any unit can have, where that is known.",
+            help="The most rows that any unit can have, if known.",
             rich_help_panel=TABLE,
         ),
     ] = None
@@ -197,7 +199,7 @@ class AskOptions:
         str | None,
         typer.Option(
             metavar="add-remove|replace",
-            help="What one unit may have done; add-remove if not said.",
+            help="How neighbouring tables differ; add-remove if left out.",
             rich_help_panel=TABLE,
         ),
     ] = None
@@ -208,7 +210,10 @@ class AskOptions:
         ),
     ] = None
     confidence: Annotated[
-        str, typer.Option(metavar="P", help="How often an error bar holds the truth.", rich_help_panel=ANSWER)
+        str,
+        typer.Option(
+            metavar="P", help="The probability that an interval holds the true number.", rich_help_panel=ANSWER
+        ),
     ] = "0.95"
     consistent: Annotated[
         bool,
@@ -252,18 +257,18 @@ class AskOptions:
         bool,
         typer.Option(
             "--try",
-            help="Keep nothing: a ledger in memory, gone when the command ends. For made-up data.",
+            help="Keep no record: a ledger in memory, gone when the command ends. For made-up data.",
             rich_help_panel=LEDGER,
         ),
     ] = False
     analyst: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Who asks, for the record.", rich_help_panel=LEDGER)
+        str | None, typer.Option(metavar="NAME", help="The analyst, for the record.", rich_help_panel=LEDGER)
     ] = None
     request_id: Annotated[
         str | None,
         typer.Option(
             metavar="ID",
-            help="One id is charged once: sent again, it gets the answer it already has.",
+            help="Requests with the same id are charged once: a repeated one gets the stored answer.",
             rich_help_panel=LEDGER,
         ),
     ] = None
@@ -275,20 +280,20 @@ class AskOptions:
 
     @property
     def flags(self) -> dict[str, bool]:
-        """What is given of the words that only an answer has; public facts have none of them."""
+        """The given options that only answers use; public facts do not use them."""
         words = {"consistent": self.consistent, "accept_noise": self.accept_noise}
         return {name: True for name, given in words.items() if given}
 
     @property
     def call_delta(self) -> str | None:
-        """The delta of this call; None if --delta is the budget's delta, of which the call takes a share."""
+        """The delta of this call; None if --delta is the budget's delta, and the call takes a share of it."""
         return self.delta if self.budget is None else None
 
     server: Annotated[
         str | None,
         typer.Option(
             metavar="URL",
-            help="Ask a server's table, by name; the token is in $TACIT_TOKEN. What is declared, is declared there.",
+            help="Ask a server's table, by name; the token is in $TACIT_TOKEN. Its declarations are on the server.",
             rich_help_panel=TABLE,
         ),
     ] = None
@@ -296,7 +301,7 @@ class AskOptions:
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Whose SQL the SELECT is, e.g. postgres, bigquery, spark; functions mean what the catalogue says.",
+            help="The dialect of the SELECT, e.g. postgres, bigquery, spark; functions mean what the catalogue says.",
             rich_help_panel=ANSWER,
         ),
     ] = None
@@ -311,7 +316,7 @@ class AskOptions:
 
 
 def with_options(command: Callable[[AskOptions], None]) -> Callable[..., None]:
-    """Return the command with every field of `AskOptions` as an argument or option of its own, as typer reads them."""
+    """Return the command with every field of `AskOptions` as a separate argument or option, as typer reads them."""
 
     def spread(**given: Any) -> None:
         command(AskOptions(**given))
@@ -331,7 +336,7 @@ def opening() -> "Opened":
 def open_question(options: AskOptions, opened: "Opened | None" = None, *, to_plan: bool) -> "Question":
     """Return the question that these options ask of the table they name or declare; no row is read.
 
-    To plan, a table that the ledger does not know is declared in a ledger in memory, so that nothing is written.
+    For a plan, a new table is declared in a ledger in memory, so that the real ledger does not change.
     """
     import tacit
 
@@ -391,7 +396,7 @@ def _open_source(
         budget=None if options.budget is None else tacit.epsilon(options.budget, delta=options.delta or 0),
         name=options.name,
         ledger=ledger,
-        same_people_as=None if ledger == MEMORY else options.same_people_as,  # such a ledger knows no other table
+        same_people_as=None if ledger == MEMORY else options.same_people_as,  # such a ledger is empty
         neighbours=options.neighbours or "add-remove",  # type: ignore[arg-type]  # checked there, for both doors
         columns=columns,
         rows_per_unit=read_bound_option(options.rows_per_unit, "--rows-per-unit"),
@@ -409,7 +414,7 @@ def _open_source(
 
 
 def plan_question(options: AskOptions, opened: "Opened") -> "PlanReport":
-    """Return what answering would do; nothing is declared by it."""
+    """Return the plan of the question; it does not declare a table."""
     question = open_question(options, opened, to_plan=True)
     return question.plan(
         delta=options.call_delta,
@@ -422,7 +427,8 @@ def plan_question(options: AskOptions, opened: "Opened") -> "PlanReport":
 
 
 def spending(options: AskOptions, question: "Question | None") -> dict[str, Any]:
-    """Return what the call may cost: its epsilon, or the error it must stay within; nothing where it is free."""
+    """Return the most that the call may cost: its epsilon, or the error it must stay within; None if the call is
+    free."""
     if options.epsilon is None and options.error is None and question is not None and question.is_free:
         return {}
     if (options.epsilon is None) == (options.error is None):

@@ -1,11 +1,10 @@
 """Commands that other packages bring, found by their entry points in the group `tacit.commands`.
 
-An entry point is a function with Typer's annotations, or a Typer app. One that is expected and not installed is still
-listed, and says how to install it. A command of ours searches and loads none of them; `tacit --help` loads them all, to
-say what each does.
+An entry point is a function with Typer's annotations, or a Typer app. An expected command whose package is not
+installed is still listed, and explains how to install it. Our commands search and load none of them; `tacit --help`
+loads them all, to list their descriptions.
 
-No package can bring a command under a name of ours, nor under a name that is expected of another, nor under one that
-a second package brings too.
+Other packages cannot replace our commands, or an expected command, or a command that two packages bring.
 """
 
 from importlib.metadata import EntryPoint, entry_points
@@ -18,7 +17,7 @@ from tacit.errors import InvalidParameter
 
 GROUP = "tacit.commands"
 
-# name of a command -> the one entry point it may be, what it does, and how to install the package that brings it
+# name of a command -> its only allowed entry point, its description, and how to install its package
 EXPECTED = {
     "gauntlet": (
         "tacit_gauntlet.command:gauntlet",
@@ -38,17 +37,17 @@ class Commands(TyperGroup):
         return [*ours, *sorted(others - set(ours))]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return the command of a name, or nothing."""
+        """Return the command with a name, or None."""
         return super().get_command(ctx, cmd_name) or command_of(cmd_name)
 
 
 def command_of(name: str) -> Any:
-    """Return the command another package brings under `name`, one that says how to get it, or nothing."""
-    found = {point.value: point for point in entry_points(group=GROUP, name=name)}  # one package may be found twice
+    """Return the command that another package brings under `name`, a command that explains how to get it, or None."""
+    found = {point.value: point for point in entry_points(group=GROUP, name=name)}  # one package may appear twice
     if name in EXPECTED:
         value, what, how = EXPECTED[name]
         if value not in found:
-            message = f"'tacit {name}' is a package of its own, which is not installed\nhint: {how}"
+            message = f"'tacit {name}' is in a separate package that is not installed\nhint: {how}"
             return _refusing(name, f"{what} (Not installed: {how}.)", message)
         return _loaded(found[value])
     if len(found) > 1:
@@ -60,7 +59,7 @@ def command_of(name: str) -> Any:
 
 
 def _loaded(point: EntryPoint) -> Any:
-    """Return the command of an entry point; one that cannot be loaded says so."""
+    """Return the command of an entry point; a command that cannot be loaded prints the reason."""
     try:
         return _as_command(point.name, point.load())
     except (Exception, SystemExit) as error:  # noqa: BLE001 (whatever another package raises, our own commands stay)

@@ -1,4 +1,4 @@
-"""`tacit people`: who may ask, of which tables and until when, and the tokens by which a server knows them."""
+"""`tacit people`: people who may ask, their tables and dates, and the tokens by which a server identifies them."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,7 +16,7 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", pretty_exce
 
 Reason = Annotated[str, typer.Option(metavar="TEXT", help="Why, for the record.")]
 Name = Annotated[str | None, typer.Argument(metavar="[NAME]", help="The person's name; case does not matter.")]
-Nameless = Annotated[bool, typer.Option("--nameless", help="Those who ask without a name, instead of a person.")]
+Nameless = Annotated[bool, typer.Option("--nameless", help="Requests without a name, instead of a person.")]
 Until = Annotated[
     str | None, typer.Option(metavar="DAY", help="The first day (UTC) on which it is over, e.g. 2027-02-01.")
 ]
@@ -24,9 +24,9 @@ Until = Annotated[
 
 @app.callback()
 def people_command() -> None:
-    """Say who may ask, of which tables and until when; each act is an entry of the ledger, with its reason.
+    """Set who may ask, about which tables and until when; acts are ledger entries with a reason.
 
-    From the first person on, only people may ask; a ledger without people lets everyone ask who can write it.
+    From the first person on, only people may ask; a ledger without people lets everyone ask who can write to the file.
     """
 
 
@@ -35,7 +35,7 @@ def add(
     name: Name = None,
     *,
     role: Annotated[
-        str, typer.Option(metavar="R", help="analyst, curator or auditor (reads, asks nothing).")
+        str, typer.Option(metavar="R", help="analyst, curator or auditor (reads, cannot ask).")
     ] = "analyst",
     table: Annotated[
         list[str] | None, typer.Option("--table", metavar="T", help="A table they may ask about; again for more.")
@@ -56,7 +56,7 @@ def add(
         known = {each.name for each in opened.tables()} if server is None else set(opened)
     say(person_words(person))
     for each in sorted(set(person.tables or ()) - known):
-        say(f"tacit: this ledger has no table '{each}' yet", err=True)
+        say(f"tacit: the ledger does not have a table '{each}' yet", err=True)
 
 
 @app.command()
@@ -68,7 +68,7 @@ def end(
     ledger: LedgerPath = None,
     server: ServerAddress = None,
 ) -> None:
-    """End a person's time and all their tokens, at once and for the record. What they spent stays spent.
+    """Revoke a person's access and all their tokens, at once and for the record. Spent budget stays spent.
 
     Example: `tacit people end ben --reason "ben has left"`
     """
@@ -78,14 +78,14 @@ def end(
 
 @app.command(name="list")
 def list_people(*, ledger: LedgerPath = None, server: ServerAddress = None) -> None:
-    """List people, what they may do, and their tokens: when made, last used and until when. No secret is kept.
+    """List people, their roles, and their tokens: when made, last used and until when. Secrets are not stored.
 
     Example: `tacit people list`
     """
     with opened_book(ledger, server) as opened:
         everyone, tokens = opened.people(), opened.tokens()
     if not everyone:
-        say("this ledger has no people: whoever can write it may ask")
+        say("this ledger has no people: anyone who can write to it may ask")
     for person in everyone:
         say(person_words(person))
         for token in tokens:
@@ -129,9 +129,9 @@ def apply(
     ] = None,
     reason: Reason = "as tacit.toml says",
 ) -> None:
-    """Write the people of a tacit.toml, and their budgets, into its ledger, where they are not so yet.
+    """Write the people of a tacit.toml, and their budgets, into its ledger, if they differ.
 
-    Who was ended stays ended, and who is not in the file stays as they are.
+    Revoked people stay revoked, and people who are not in the file do not change.
 
     Example: `tacit people apply --reason "the board agreed"`
     """
@@ -180,7 +180,7 @@ def _applied(ledger: "Ledger", file: "CatalogFile", wanted: "CatalogPerson", rea
 
 def person_words(person: "Person") -> str:
     """Return a person in words, as one line."""
-    who = person.name or "those without a name"
+    who = person.name or "requests without a name"
     tables = "every table" if person.tables is None else ", ".join(person.tables) or "no table"
     over = ", ended" if person.ended else "" if person.until is None else f", until {person.until[:19]}"
     return f"{who}: {person.role}, {tables}{over}"

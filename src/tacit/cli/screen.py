@@ -16,7 +16,7 @@ from tacit.errors import printable
 
 
 def say(text: str, *, err: bool = False, nl: bool = True) -> None:
-    """Print lines of text, with whatever a terminal would obey written out."""
+    """Print lines of text, with control characters of terminals escaped."""
     typer.echo(printable(text, keeping="\n"), err=err, nl=nl)
 
 
@@ -33,9 +33,9 @@ PATIENCE = 1.0
 
 @contextmanager
 def working(what: str) -> Iterator[None]:
-    """Show that something is being worked on, from the second second until the block ends.
+    """Show that work goes on, after two seconds until the block ends.
 
-    It says no more than `what`: how far the work is, or how much there is, could be read off the rows.
+    Show only `what`: progress or amounts could reveal something about the rows.
     """
     if not sys.stderr.isatty():
         yield

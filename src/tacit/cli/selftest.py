@@ -10,15 +10,16 @@ from tacit.errors import SelfTestFailed
 
 def selftest(
     compiled: Annotated[
-        bool, typer.Option("--compiled", help="also check the kernel's machine code, where it is compiled")
+        bool, typer.Option("--compiled", help="also check the kernel's machine code, if it is compiled")
     ] = False,
 ) -> None:
-    """Check that this installation works: randomness, noise tables, engine and ledger. It takes a few seconds.
+    """Check that this installation works: randomness, noise tables, engine and ledger. The check takes a few seconds,
+    uses made-up rows and a ledger in memory, and spends no budget.
 
-    It uses made-up rows and a ledger in memory, and spends nothing. Run it after an install or an update, and before
-    the first answer on a new machine. A check that cannot be made here says so.
+     Run it after an install or an update, and before
+    the first answer on a new machine. A check that is impossible here is reported as skipped.
 
-    Exit codes: 0 all is well, 1 a check failed: then nothing should be answered with this installation.
+    Exit codes: 0 all is well, 1 a check failed: then do not answer questions with this installation.
 
     Example: `tacit selftest`; from Python, `tacit.auditing.run_selftest()` yields the same findings.
     """

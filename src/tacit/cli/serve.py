@@ -23,7 +23,7 @@ FIRST = "curator"
 
 
 def serve(
-    catalog: Annotated[str, typer.Option(metavar="FILE", help="The catalog whose tables are served.")] = "tacit.toml",
+    catalog: Annotated[str, typer.Option(metavar="FILE", help="The catalog of the tables to serve.")] = "tacit.toml",
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="Where to listen; this machine alone.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(metavar="N", help="The port; 0 is any that is free.")] = 8765,
     certificate: Annotated[
@@ -42,16 +42,20 @@ def serve(
     ] = "2s",
     turns: Annotated[int, typer.Option(metavar="N", help="How many questions run at once.")] = 8,
     workers: Annotated[
-        int, typer.Option(metavar="N", help="How many processes answer; 0 is what suits this machine.")
+        int, typer.Option(metavar="N", help="How many processes answer; 0 chooses a number for this machine.")
     ] = 0,
     sources: Annotated[
         list[str] | None,
-        typer.Option("--sources", metavar="DIR", help="A folder whose files a curator may declare over HTTP; again."),
+        typer.Option(
+            "--sources",
+            metavar="DIR",
+            help="A folder of files that a curator may declare over HTTP; can be repeated.",
+        ),
     ] = None,
     log: Annotated[bool, typer.Option("--log/--no-log", help="Log each request to standard error, as JSON.")] = True,
     failures: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Write what kind of error a question failed by here, for the curator alone."),
+        typer.Option(metavar="FILE", help="Write the kind of error of failed questions here, only for the curator."),
     ] = None,
 ) -> None:
     """Answer questions about the tables of a tacit.toml over HTTP.
@@ -59,7 +63,7 @@ def serve(
     The first time it makes a curator and prints their token, this once; `tacit people` makes others. Give a token to
     tacit.connect, or to `tacit ask --server`.
 
-    Answers leave on a public clock, so that the time they take tells nothing of the rows.
+    Answers leave on a public clock, so that their time does not reveal the rows.
     """
     require_server()
     from tacit.hold import read_hold
@@ -81,7 +85,7 @@ def serve(
 
 
 def has_server() -> bool:
-    """Return whether the packages of the server extra are installed; none of them is loaded."""
+    """Return whether the packages of the server extra are installed; the packages are not loaded."""
     return all(find_spec(name) is not None for name in ("fastapi", "uvicorn", "jinja2", "python_multipart", "altair"))
 
 
@@ -98,7 +102,7 @@ def _serve(catalog: Path, listening: "Listening", desk: "Callable[..., Desk]", t
 
     if not 0 <= workers <= WORKERS_MAX:
         raise InvalidParameter(f"--workers must be at most {WORKERS_MAX}\nhint: leave it out")
-    number = min(workers or usual_workers(), turns)  # each has a turn
+    number = min(workers or usual_workers(), turns)  # every worker has a turn
     visits = Visits(prepare(catalog))  # the same for all workers, and for replicas with the same key
     with TemporaryDirectory(prefix="tacit-counts-") as counts:
         listen(
@@ -120,7 +124,7 @@ def listen_at(desk: "Desk", port: int, folder: Path, tokens: Mapping[str, str]) 
     visits = Visits(desk.ledger.secret_for("cookies of pages"))
 
     def ready(where: Listening) -> None:
-        say(f"serving {folder} at {where.url}; Ctrl-C stops it, and nothing is left")
+        say(f"serving {folder} at {where.url}; Ctrl-C stops it and deletes its files")
         for name, secret in tokens.items():
             say(f"sign in as {name}: {where.url}/sign-in/{visits.link(secret)}")
 
@@ -142,7 +146,7 @@ def opened(desk: "Desk", visits: "Visits", listening: "Listening", counts: Path 
 
 
 def make_catalog(catalog: Path, *, may_be_empty: bool) -> None:
-    """Make a catalog without tables where there is none, if they may be declared in the browser; refuse one else."""
+    """Make a catalog without tables if it is missing and tables may be declared in the browser; refuse otherwise."""
     from tacit.tables import read_catalog
 
     if may_be_empty and not catalog.exists():
@@ -152,7 +156,7 @@ def make_catalog(catalog: Path, *, may_be_empty: bool) -> None:
 
 
 def prepare(catalog: Path) -> bytes:
-    """Make the ledger and its first curator where there is none yet; the token is printed, this once.
+    """Make the ledger and its first curator if they are missing; the token is printed, this once.
 
     Return the secret that seals cookies.
     """

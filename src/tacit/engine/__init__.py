@@ -1,4 +1,4 @@
-"""Engines: read rows and add up exact, bounded integers. They never see noise."""
+"""Engines: read rows and add up exact, bounded integers. Noise is left to other rooms."""
 
 from tacit.engine.coded.coded_rows import CodedRows
 from tacit.engine.derived import Stored, derived_source

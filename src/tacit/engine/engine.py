@@ -1,8 +1,8 @@
-"""`Engine`: what runs a plan where its rows are; every failure inside gives the analyst one fixed message.
+"""`Engine`: runs a plan at the place of its rows; every failure inside gives the analyst one fixed message.
 
 With one salt every engine gives the same integers for the same rows and path. `open_engine` picks the engine by the
-source; nothing outside this room knows which one it is. An engine's own error text may quote a cell, and whether it
-fails may depend on a cell. So neither leaves an engine: the curator's log gets the class of the error and nothing else.
+source; other rooms do not know the engine. An engine's own error text may quote a cell, and whether it
+fails may depend on a cell. So both stay in the engine: only the class of the error reaches the curator's log.
 """
 
 import errno
@@ -44,7 +44,7 @@ class Engine(Protocol):
         """Refuse before the charge if the source changed since it was opened, or cannot be read now; reads no row."""
 
     def stamp(self) -> str | None:
-        """Return a text that changes when the source is written; None where nothing tells. Reads no row."""
+        """Return a text that changes when the source is written; None if no change can be detected. Reads no row."""
 
     def moment(self) -> AbstractContextManager[None]:
         """Hold what is read inside to the rows of one moment; one question at a time reads."""
@@ -62,7 +62,7 @@ class Engine(Protocol):
         """Lend the rows of a plan as cells, in secret; a failure inside gives the fixed words."""
 
     def path_of(self, plan: Plan, *, again: bool = False) -> ExecutionPath:
-        """Return the path that a plan would take now, or as a second question; it depends on public facts alone."""
+        """Return the path that a plan would take now, or as a second question; it depends only on public facts."""
 
 
 def open_engine(source: Source, *, path: ExecutionPath | None = None) -> Engine:
@@ -74,7 +74,7 @@ def open_engine(source: Source, *, path: ExecutionPath | None = None) -> Engine:
         from tacit.engine.spark import SparkEngine  # only who has rows in Spark has pyspark
 
         return SparkEngine(source, path=path)
-    from tacit.engine.embedded import EmbeddedEngine  # it needs what is above
+    from tacit.engine.embedded import EmbeddedEngine  # it needs the names above
 
     return EmbeddedEngine(source, path=path)
 

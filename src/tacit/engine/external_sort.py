@@ -1,8 +1,8 @@
 """Sorts records of 64-bit words, on disk if they do not fit memory, and encodes cells as such words.
 
 A record is compared as its bytes, the highest word first. Runs of records are sorted in memory, written one after
-another to a private file without a name, and merged block by block. Each cell of a column takes the same number of
-words, so the size of a row depends on its types alone. Words have the order of the cells, with NULL last. Texts fit
+another to a private file without a name, and merged block by block. A cell of a column takes the same number of words,
+so the size of a row depends only on its types. Words have the order of the cells, with NULL last. Texts fit
 because they leave DuckDB with at most TEXT_BYTES_MOST bytes (`relation.leaving`). The patient path is built on this.
 """
 
@@ -32,7 +32,7 @@ RUN_RECORDS_LEAST = 4 * MERGED_MOST
 
 @dataclass
 class _Run:
-    """A sorted run of records in the file, starting at byte `start`; one block of it is in memory at a time."""
+    """A sorted run of records in the file, starting at byte `start`; a single block of it is in memory at a time."""
 
     start: int
     records: int

@@ -1,8 +1,8 @@
-"""What a question's WHERE says about stored cells alone, for a store that can leave rows out before it sends them.
+"""The part of a question's WHERE about stored cells, for a store that can leave rows out before it sends them.
 
-A prefilter is no part of a question's meaning: our own SQL filters again. So all that it must do is to hold for every
-row that the condition holds for, and what it does not know stands for every row. Only comparisons of a stored column,
-read as its own type, with constants are known, and whether it is NULL; AND and OR of them; and NOT of nothing else.
+A prefilter never changes a question's meaning: our own SQL filters again. So it only has to hold for every row that
+the condition holds for, and an unknown part means every row. Only comparisons of a stored column,
+read as its own type, with constants are known, and whether it is NULL; AND and OR of them; NOT is left out.
 """
 
 from collections.abc import Mapping

@@ -1,9 +1,9 @@
 """Runs a plan on Spark: it stores, prunes columns, moves pieces by part and schedules; our own engine computes inside.
 
 Tables are mapped over in Arrow (stage one), pieces are repartitioned by their part, and mapped over again (stage two,
-and three where different values are counted). The driver adds the parts up. Nothing depends on how rows are laid out,
-in which order they come, how many parts there are, or how often a task is run: what a task gives is a pure function of
-its rows and the question, and Spark takes one result of each. That each part was answered once is checked.
+and three where different values are counted). The driver adds the parts up. The result does not depend on the layout
+or the order of rows, the number of parts, or repeated tasks: a task is a pure function of its rows and the question,
+and Spark takes one result of each. The driver checks that each part was answered once.
 """
 
 import json
@@ -51,7 +51,7 @@ PARTS_USUAL, PARTS_MOST = 16, 1 << 12
 PROBES_MOST = 16
 WORD = (1 << 32) - 1
 SPARK_SEED = 42
-MEETING_SALT = "texts"  # nothing is chosen by it: rows that belong together only have to meet
+MEETING_SALT = "texts"  # it does not choose rows: rows that belong together only have to meet
 
 
 class SparkEngine:
@@ -63,7 +63,7 @@ class SparkEngine:
         if session is not None:
             refuse_other_executors(session)
             path = path or (None if _have_loops[session] else "sql")
-        self._embedded = EmbeddedEngine(source, path=path)  # for what is decided without rows
+        self._embedded = EmbeddedEngine(source, path=path)  # for decisions without rows
         self._turn = threading.RLock()
         self._depth = 0
         self._frames: dict[tuple[str, tuple[str, ...]], DataFrame] = {}  # those of this moment
@@ -74,13 +74,13 @@ class SparkEngine:
         return self._source
 
     def refuse_changes(self) -> None:
-        """Refuse if a table is gone or has other columns, or if there is no folder for spilled rows; reads no row."""
+        """Refuse if a table is gone or has other columns, or if a folder for spilled rows is missing; reads no row."""
         for table in self._tables():
             table.elsewhere.rows.refuse_changes()
         refuse_without_folder()
 
     def stamp(self) -> str | None:
-        """Return None: Spark does not say, without reading, when a table was written."""
+        """Return None: Spark cannot give the time of writing without reading."""
         return None
 
     @contextmanager
@@ -108,7 +108,7 @@ class SparkEngine:
         with self.moment():
             failed: list[Exception] = []
             yield from recording(partial(self._aggregate, plan, salt), failed)
-        raise_if_failed(failed)  # out here, where the engine's own error is not its context
+        raise_if_failed(failed)  # out here, so that the engine's own error is not its context
 
     def texts(self, plan: Plan, keys: Sequence[tuple[Any, ...]]) -> Mapping[str, str]:
         """Return the long texts of released keys, by digest; until then a key has a digest instead of a long text."""
@@ -143,7 +143,7 @@ class SparkEngine:
         yield exact_table
 
     def _quick(self, plan: Plan, salt: str) -> ExactTable | None:
-        """Return the exact table where the kernel's rows are computed before they move; None if that stops."""
+        """Return the exact table if the kernel's rows are computed before they move; None if that stops."""
         try:
             question = quickly_parted(self._source, self._embedded, plan, salt, self._parts())
             pieces = [] if question is None else self._pieces(question)
@@ -227,11 +227,11 @@ def refuse_twice(pieces: Sequence[Piece]) -> None:
 
 
 def parts_for(session: Any) -> int:
-    """Return how many parts a question has: what the curator has set, or one for each core that Spark says it has."""
+    """Return the number of parts of a question: the curator's setting, or one for each core that Spark reports."""
     said = session.conf.get(PARTS_SETTING, None)
     if said is not None:
         return max(1, min(PARTS_MOST, int(said)))
-    context = getattr(session, "_sc", None)  # Spark Connect has none
+    context = getattr(session, "_sc", None)  # Spark Connect lacks one
     return PARTS_USUAL if context is None else max(1, min(PARTS_MOST, int(context.defaultParallelism)))
 
 
@@ -245,9 +245,9 @@ _INTERPRETER = (
 
 
 def refuse_other_executors(session: Any) -> None:
-    """Refuse a session whose executors do not have what the driver has; a few tasks say what they have, and no row.
+    """Refuse a session with executors that lack packages of the driver; a few tasks report theirs, and no row.
 
-    Where one cannot have the compiled loops, all answer in SQL: a part that could not be computed would come to light
+    If one cannot have the compiled loops, all answer in SQL: a part that could not be computed would come to light
     after its charge.
     """
     if session in _have_loops:
@@ -276,7 +276,7 @@ def refuse_other_executors(session: Any) -> None:
 
 
 def _probe() -> Any:
-    """Return a task that says what is installed; it is sent by its code, as an executor may not have ours."""
+    """Return a task that reports installed packages; it is sent by its code, as an executor may not have ours."""
 
     def probe(batches: Any) -> Any:
         import pyarrow as pa
@@ -298,7 +298,7 @@ def _probe() -> Any:
 
 
 def labels_for(parts: int) -> tuple[int, ...]:
-    """Return a number for each part, such that Spark's hash sends each to a partition of its own.
+    """Return a number for each part, such that Spark's hash sends each to a separate partition.
 
     By their indices some partitions would get several parts and others none. Only balance depends on it.
     """

@@ -1,6 +1,6 @@
-"""What would make an answer closer at the same epsilon, in numbers: other plans from the same facts, beside its own.
+"""Smaller errors at the same epsilon, in numbers: other plans from the same facts, beside the current one.
 
-Each alternative is planned, not run: from the plan, the facts that were paid for, and the intervals that were released.
+Alternatives are planned, not run: from the plan, the facts that were paid for, and the intervals that were released.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,11 +24,11 @@ def closer_words(
     rows: float | None = None,
     most: int = 1,
 ) -> str:
-    """Return what would give a narrower interval at the same epsilon, and about how narrow; empty if nothing would.
+    """Return what would give a narrower interval at the same epsilon, and about how narrow; empty if there is none.
 
     `learned` are the facts that the call itself pays for. `planned` makes the plan at another epsilon, of one output
-    only if it is named. `widths` are half-widths now, nan if only the part that is left of them is known. `rows` is the
-    size of a group, if the plan does not know it.
+    only if it is named. `widths` are the current half-widths, nan if only the part that is left of them is known.
+    `rows` is the size of a group, if the plan does not know it.
     """
     if len(plan.public_keys or ()) > GROUPS_MOST:
         return ""

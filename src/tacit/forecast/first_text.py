@@ -1,7 +1,7 @@
-"""A plan whose facts are not learned yet, in words: what is learned first, and the range that its errors will be in.
+"""A plan before its facts are learned, in words: the facts to learn first, and the range of its errors.
 
 The range comes from made-up facts, by the rules that plan from real ones. Everyone has one row, or everyone has many,
-and values spread evenly over their range. It reads no row, and depends on the question, epsilon and public facts.
+and values spread evenly over their range. The text reads no row, and depends on the question, epsilon and public facts.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ from tacit.noise import warning
 from tacit.plan import Mean, Plan, PlannedOutput, Quantile, Sum, WantedFact
 from tacit.privacy import Loss, show
 
-# The group that a range is for, and the most rows that each of its people has if nothing is declared.
+# The group of the printed range, and the most rows of each of its people if no bound is declared.
 PEOPLE, ROWS_MOST = 1000, 10
 # Plans from made-up facts, each with the rows that a person has in them: the fewest and the most.
 Ends = Sequence[tuple[int, Plan]]
@@ -27,14 +27,14 @@ Ends = Sequence[tuple[int, Plan]]
 def learning_in_words(
     plan: Plan, wanted: Sequence[WantedFact], loss: Loss, parts: Mapping[str, Ends], confidence: Fraction
 ) -> str:
-    """Return a plan whose facts are missing: what its call learns first, the errors to expect, and what it costs.
+    """Return a plan with facts still to learn: those facts, the expected errors, and the cost.
 
-    `parts` are by what each question is called, if there are several.
+    `parts` maps the names of the questions, if there are several.
     """
     learned = sum((each.plan.spend.epsilon for each in wanted), Fraction(0))
     whole = plan.spend.epsilon + learned
     lines = [
-        f"Plan for {plan.table}: costs nothing, reads nothing.",
+        f"Plan for {plan.table}: free, and no row is read.",
         f"Bounds: learned in this call and kept. ε = {show(learned)} of {show(whole)} goes to them; they are free for"
         " every later question about the same people and groups.",
         *(f"  {each.words}: ε = {show(each.plan.spend.epsilon)}" for each in wanted),
@@ -86,7 +86,7 @@ def is_range_made_up(output: Mean, plan: Plan) -> bool:
 def _error(output: PlannedOutput, plan: Plan, rows: int, confidence: Fraction) -> float | None:
     """Return the error of an output in a group of a thousand people; of a sum as a part of it.
 
-    That of a mean whose range is not declared is a part of the range that stands in.
+    The error of a mean without a declared range is a part of the assumed range.
     """
     size = float(PEOPLE * rows)
     if is_scaled(output, plan):

@@ -1,8 +1,8 @@
-"""The error that a plan which scales is foreseen to have, from learned facts: noise, total and scaling, each by itself.
+"""The predicted error of a plan with down-weighting, from learned facts: noise, total and weights, separately.
 
-They are the terms of the intervals that the answer will have (docs/proofs/corrected.md), in a group of mean size. Facts
-tell about how many people there are, about how much they have, and which share of it is kept. Nothing here touches
-privacy, and nothing reads a row.
+The terms are those of the answer's intervals (docs/proofs/corrected.md), in a group of mean size. Facts
+tell about how many people there are, about how much they have, and which share of it is kept. Privacy does not depend
+on this code, and no row is read.
 """
 
 import math
@@ -38,9 +38,9 @@ class ForeseenError:
 
     noise: float
     total: float = 0.0  # the error of the measured totals: the same in all groups, in proportion
-    scaling: float = 0.0  # what a group may have lost more or less than the others
+    scaling: float = 0.0  # the possible difference between a group's loss and the others'
     size: float | None = None  # of a group, in the output's unit or, for means, in rows; None: not known
-    number: float | None = None  # about how large the output is; None: as large as the group
+    number: float | None = None  # about how large the output is; None: equal to the group's size
 
     @property
     def whole(self) -> float:
@@ -54,14 +54,14 @@ class ForeseenError:
 
     @property
     def half_width(self) -> float:
-        """Half of the interval's width: what may be missing is on one side of a count or a sum, on both of a mean."""
+        """Half of the interval's width: missing rows are on one side of a count or a sum, on both of a mean."""
         return self.whole if self.number is not None else (self.noise + self.whole) / 2
 
     @property
     def uselessness(self) -> float:
         """The noise as a part of the number, or half of that part of the interval; 0 if the number is not known.
 
-        What may be missing counts half: it is allowed for with doubt, and a number that is at least so large is of use.
+        Missing rows count half: the allowance is doubtful, and a number at least that large is useful.
         """
         return max(self.noise, self.half_width / 2) / self.about if self.about is not None and self.about > 0 else 0.0
 
@@ -69,7 +69,7 @@ class ForeseenError:
 def foreseen_error(
     output: ScaledOutput, plan: Plan, confidence: Fraction, *, rows: float | None = None
 ) -> ForeseenError:
-    """Return the error of an output in a group of `rows` rows, or of as many as groups have on average."""
+    """Return the error of an output in a group of `rows` rows, or of the average size."""
     outlook = _Outlooks(plan, confidence, rows)
     if isinstance(output, Mean):
         return outlook.mean(output)
@@ -119,7 +119,7 @@ def nothing_is_believed(plan: Plan) -> bool:
 
 @dataclass(frozen=True)
 class _Outlooks:
-    """What a plan's vectors are foreseen to be, in groups of one size."""
+    """The predicted vectors of a plan, in groups of one size."""
 
     plan: Plan
     confidence: Fraction
@@ -128,7 +128,7 @@ class _Outlooks:
     def vector(self, index: int) -> Vector:
         """The vector of a release."""
         if self.plan.scaling is None:
-            raise ValueError("this plan has no vectors: it scales nothing")
+            raise ValueError("this plan does not down-weight and lacks vectors")
         return self.plan.scaling.vectors[index]
 
     def count(self, index: int, step: float) -> ForeseenError:
@@ -143,7 +143,7 @@ class _Outlooks:
         return ForeseenError(noise / kept * step, total * step, scaling * step, whole)
 
     def mean(self, output: Mean) -> ForeseenError:
-        """A mean: of the noise of its sums and rows, and of what people have beyond their caps."""
+        """A mean: from the noise of its sums and rows, and the part beyond people's caps."""
         index, counting, step = output.release, self._counting(output.release), float(self._step(output))
         size, distance = self.mass(counting), self.distance(index, counting)
         if size is None or size <= 0:
@@ -161,7 +161,7 @@ class _Outlooks:
         return law_bound(self.plan.releases[index].law, self.confidence) * self._fine(index)
 
     def part_of_noise(self, index: int) -> float:
-        """The noise of a vector as a part of what a group has of it; 0 if that is not known."""
+        """The noise of a vector as a part of a group's content; 0 if that is not known."""
         mass = self.mass(index) or 0.0
         return self.noise(index) / mass if mass > 0 else 0.0
 
@@ -207,17 +207,18 @@ class _Outlooks:
         return float(most_of_groups(np.full(self._groups, 1 / self._groups))[0])
 
     def _is_put_back(self, index: int) -> bool:
-        """Whether groups are scaled up to what is measured of all of them, or public."""
+        """Whether groups are scaled up to a measured or public total."""
         return self.vector(index).totals is not None or (self.plan.public_rows is not None and bool(self.plan.keys))
 
     def mass(self, index: int) -> float | None:
-        """How much a group has, in steps; None where neither a size is given nor the number of groups is public."""
+        """How much a group has, in steps; None if neither a size is given nor the number of groups is public."""
         outlook, listed = self.vector(index).outlook, self.plan.public_keys
         if self.rows is not None:
             first = next((v.outlook for v in self._vectors if v.kind in ("rows", "counted") and v.outlook), None)
             if self.vector(index).kind in ("rows", "counted"):
                 return self.rows
-            if outlook is not None and first is not None and first.mass > 0:  # as many rows, with as much each
+            # the same number of rows, with the same values
+            if outlook is not None and first is not None and first.mass > 0:
                 return self.rows * outlook.mass / first.mass
         if outlook is None or listed is None:
             return None

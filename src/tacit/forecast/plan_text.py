@@ -1,4 +1,4 @@
-"""A plan in words and numbers: what is read, its bounds, its noise, its cost, and the error to expect in each cell."""
+"""A plan in words and numbers: the rows, the bounds, the noise, the cost, and the expected error in each cell."""
 
 import math
 from fractions import Fraction
@@ -47,8 +47,8 @@ PART_WORDS = {
 
 
 def plan_in_words(plan: Plan, confidence: Fraction = Fraction(95, 100), *, path: str | None = None) -> str:
-    """Return the plan for people, with the path it would take now. It costs nothing and reads no row."""
-    lines = [f"Plan for {plan.table}: costs nothing, reads nothing.", *_reading(plan), *_groups(plan)]
+    """Return the plan for people, with the path it would take now. The text is free and reads no row."""
+    lines = [f"Plan for {plan.table}: free, and no row is read.", *_reading(plan), *_groups(plan)]
     if path is not None:
         lines.append(f"Engine: {PATHS[path]}.")
     if plan.instead_of is not None:
@@ -78,13 +78,13 @@ def _reading(plan: Plan) -> list[str]:
     if plan.choice is not None:
         return [f"Unit: {plan.unit}; counted once for each key it has. {NULL_UNITS} Neighbours: {plan.neighbours}."]
     if plan.weighed and plan.groups_per_unit >= UNBOUNDED:
-        evenly = f"{plan.unit}; each counts once, evenly in its groups"
+        evenly = f"{plan.unit}; every unit counts once, evenly in its groups"
         return [f"Unit: {evenly}. {NULL_UNITS} Neighbours: {plan.neighbours}."]
     bound = f"at most {_many(plan.groups_per_unit, 'group')}" if plan.keys else "one group"
     each = "each" if plan.keys else "it"
     rows = f"{_many(plan.rows_per_unit, 'row')} in {each}" if plan.needs_rows else f"counted once in {each}"
     return [
-        f"Unit: {plan.unit}; {bound}, {rows}; what is over is left out at random, by a fresh salt. {NULL_UNITS} "
+        f"Unit: {plan.unit}; {bound}, {rows}; the rest is left out at random, by a fresh salt. {NULL_UNITS} "
         f"Neighbours: {plan.neighbours}.",
         *_learned(plan),
     ]

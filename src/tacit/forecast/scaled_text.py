@@ -1,6 +1,6 @@
-"""A plan that scales in words: what was learned, into which caps units are scaled, and the three parts of its error.
+"""A plan with down-weighting in words: the learned facts, the caps, and the three parts of its error.
 
-Also what is said before anything is learned.
+Also the notes before any fact is learned.
 """
 
 import math
@@ -13,8 +13,8 @@ from tacit.plan import Fact, NoisyRelease, Plan, Vector
 from tacit.privacy import show
 from tacit.query import name_of
 
-SIZES = (100, 10_000)  # of groups, where it is not public how many there are
-NULL_UNITS = "Rows whose unit is NULL never count."
+SIZES = (100, 10_000)  # of groups, if their number is not public
+NULL_UNITS = "Rows with a NULL unit never count."
 NOISES = {"laplace": "Laplace noise of scale", "gaussian": "Gaussian noise of sigma"}
 
 
@@ -35,7 +35,7 @@ def scaled_reading(plan: Plan) -> list[str]:
     full = f", in full up to {' and '.join(shown)}" if shown else ""
     norm = "" if plan.scaling.norm == 1 else " (as the root of the sum of squares over its groups)"
     lines = [
-        f"Unit: {plan.unit}; all its rows count, with one weight{full}{norm}; nothing is picked at random. "
+        f"Unit: {plan.unit}; all its rows count, with one weight{full}{norm}; no row is picked at random. "
         f"{NULL_UNITS} Neighbours: {plan.neighbours}."
     ]
     if plan.learned:
@@ -70,14 +70,14 @@ def totals_lines(plan: Plan) -> list[str]:
         tail = _size(vector, vector.tail * 2**vector.tail_shift, plan)
         times = 2**vector.tail_shift
         lines.append(
-            f"Totals: of all {_name(vector, plan)}, what scaling left and took, {_percent(release.share)} of the loss;"
+            f"Totals: of all {_name(vector, plan)}, the kept and the cut part, {_percent(release.share)} of the loss;"
             f" a unit adds at most {tail}, {NOISES[release.noise]} {_amount(_scale(release, vector, plan) * times)}."
         )
     return lines
 
 
 def expected_in_words(output: ScaledOutput, plan: Plan, confidence: Fraction) -> str:
-    """Return about how far off an output is, and what that is made of."""
+    """Return the approximate error of an output, and its parts."""
     if nothing_is_believed(plan):
         noise = foreseen_error(output, plan, confidence).noise
         return "not known: too few people" if math.isinf(noise) else f"noise {_amount(noise)}; the rest is not known"

@@ -1,9 +1,10 @@
-"""The least epsilon for a wanted error, solved from plans and public facts; refused where a fact is missing.
+"""The least epsilon for a wanted error, solved from plans and public facts; refused if a fact is missing.
 
 A percent is relative to the largest possible aggregate: of the declared population for counts, of the population at the
 end of the range for sums, of the range for means, of the largest possible value for variances and covariances, and for
 quantiles of the ranks, since how far off in values they are depends on the data. Where bounds were learned, a percent
-of a sum is of all that facts tell of. A computed column errs by what its numbers err, times how far it moves with each.
+of a sum is of all that facts tell of. The error of a computed column is the error of its inputs, times its change with
+each of them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -84,7 +85,7 @@ def _learned_rows(plan: Plan) -> Fraction | None:
 
 @dataclass(frozen=True)
 class _Goal:
-    """The error allowed for a column of one plan: an output, or what is computed from several."""
+    """The allowed error for a column of one plan: an output, or a column computed from several."""
 
     name: str
     plan: int  # which of the plans
@@ -120,7 +121,7 @@ def solve_epsilon(
 ) -> Solved:
     """Return the least epsilon, to three digits, at which every wanted error is expected to hold in every plan.
 
-    `computed` says of columns that are no output how far they move with those they are computed from.
+    `computed` gives, for columns that are not outputs, their change with each input.
     """
     first = plans_at(Fraction(1))
     goals = _goals(wanted, first, sizes, computed or {})
@@ -185,12 +186,13 @@ def _goals(
 
 
 def _allowed(wanted: Number, name: str, moves: Moves, plan: Plan, sizes: Sizes) -> float:
-    """Return the absolute error allowed; a percent is of what the parts can be at most, each as far as it moves."""
+    """Return the absolute error allowed; a percent is of the largest value of the inputs, each times the column's
+    change with it."""
     outputs = {each: _output(plan, each) for each in moves.slopes}
     if name not in outputs and any(isinstance(output, Quantile) for output in outputs.values()):
         raise QueryRefused(
-            f"the error of '{name}' depends on the data: it is computed from a quantile, whose error is known in ranks"
-            " only\nhint: give epsilon, or a percent of the ranks by the quantile's own name"
+            f"the error of '{name}' depends on the data: it is computed from a quantile, which has an error known "
+            "only in ranks\nhint: give epsilon, or a percent of the ranks by the quantile's own name"
         )
     if _percent(wanted) is not None:
         return sum(float(slope) * _goal(wanted, outputs[each], plan, sizes) for each, slope in moves.slopes.items())
@@ -266,8 +268,8 @@ def _whole_of_facts(output: ScaledOutput, plan: Plan, sizes: Sizes) -> float:
     if isinstance(output, Mean):
         if column is None or column.between is None:
             raise QueryRefused(
-                f"a percent of the mean '{output.name}' is relative to the range of its column, but none is declared"
-                "\nhint: give the error as a number, e.g. error={'" + output.name + "': 2}"
+                f"a percent of the mean '{output.name}' is relative to the range of its column, which is not declared"
+                f"\nhint: give the error as a number, e.g. error={{'{output.name}': 2}}"
             )
         return float(column.between[1] - column.between[0])
     if sizes.population is not None and not isinstance(output, Sum):
@@ -290,7 +292,7 @@ def _population(output: PlannedOutput, sizes: Sizes) -> float:
 
 def _refuse_unforeseen(output: PlannedOutput) -> None:
     if isinstance(output, Ranking):
-        raise QueryRefused("a ranking has no error that an epsilon could be solved for\nhint: give epsilon")
+        raise QueryRefused("epsilon cannot be solved from the error of a ranking\nhint: give epsilon")
     instead = "the variance" if isinstance(output, StandardDeviation | Variance) else "the covariance"
     raise QueryRefused(
         f"the error of '{output.name}' depends on the spread of the data, which is not public"

@@ -1,6 +1,6 @@
-"""The error to expect of each output, from the plan and public facts: what a wanted error is solved from.
+"""The expected error of each output, from the plan and public facts: the basis for solving a wanted error.
 
-Where bounds were learned, it is all of it: noise, total and scaling (`foreseen.py`).
+If bounds were learned, it is complete: noise, total and weights (`foreseen.py`).
 """
 
 from fractions import Fraction
@@ -36,7 +36,7 @@ from tacit.plan import (
     whole_of,
 )
 
-# What an output's error depends on, beside the noise: nothing, how many rows a group has, or the data.
+# The dependence of an output's error, beside the noise: none, the rows of a group, or the data.
 Dependence = Literal["noise", "rows", "data"]
 
 
@@ -62,7 +62,7 @@ def expected_error(
 ) -> float | None:
     """Return the error that answers stay within at this confidence, in the output's own unit; a quantile's in ranks.
 
-    `rows` is the size of a group, which counts and sums do not need. None where it depends on the data.
+    `rows` is the size of a group, which counts and sums do not need. None if it depends on the data.
     """
     if depends_on(output, plan) == "rows" and rows is None:
         return None
@@ -72,10 +72,10 @@ def expected_error(
 
 
 def rows_for_correlation(output: Correlation, plan: Plan, confidence: Fraction, *, spread: float) -> float | None:
-    """Return how many rows give a correlation an interval of about ± 1; ± 0.1 takes ten times as many.
+    """Return the number of rows that give a correlation an interval of about ± 1; ± 0.1 takes ten times that.
 
     `spread` is the variance of both columns as a part of the square of their ranges: 1/4 at most, if all values are at
-    the two ends, and 1/12 if they are spread evenly. None where units are scaled: caps are then learned.
+    the two ends, and 1/12 if they are spread evenly. None if units are down-weighted: caps are then learned.
     """
     if plan.scaling is not None:
         return None
@@ -94,7 +94,7 @@ def farther_end(output: Sum, plan: Plan) -> float:
 
 
 def noise_error(output: PlannedOutput, plan: Plan, confidence: Fraction, *, rows: float | None = None) -> float | None:
-    """Return the error of the noise alone, on what bounds by hand keep of a group of this size."""
+    """Return the error of only the noise, on the part of a group of this size that bounds by hand keep."""
     size = rows or 1.0
     if depends_on(output, plan) == "data":
         return None

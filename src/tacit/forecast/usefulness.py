@@ -1,8 +1,7 @@
-"""Questions that are foreseen to be of no use, from released and public numbers only: what is wrong, and what mends it.
+"""Questions that would be mostly noise, predicted only from released and public numbers: the problem, and a remedy.
 
-A number is of no use if its noise is as large as itself in a group of average size, or its interval four times as
-wide; a correlation, if it is foreseen to be from -1 to 1. Nothing is judged of groups whose size is neither known nor
-declared.
+A number is too noisy if its noise is as large as itself in a group of average size, or its interval four times that; a
+correlation, if its interval would be from -1 to 1. Groups of an unknown and undeclared size are not judged.
 """
 
 from collections.abc import Sequence
@@ -32,9 +31,9 @@ ANYWAY = "to answer anyway, accept_noise=True (--accept-noise)"
 
 
 def refuse_useless(plans: Sequence[Plan], rows: int | None, confidence: Fraction) -> None:
-    """Refuse a question with a number that is foreseen to be of no use; its plans are not charged yet.
+    """Refuse a question with a number that would be mostly noise; its plans are not charged yet.
 
-    `rows` is how many rows there are at most, if that is public.
+    `rows` is the most rows that there are, if public.
     """
     found = useless_words(plans, rows, confidence)
     if found is not None:
@@ -49,7 +48,7 @@ def useless_line(plans: Sequence[Plan], rows: int | None, confidence: Fraction) 
 
 
 def useless_words(plans: Sequence[Plan], rows: int | None, confidence: Fraction) -> tuple[str, str] | None:
-    """Return which number is foreseen to be of no use, and what mends it; None if there is none."""
+    """Return the number that would be mostly noise, and a remedy; None if there is no such number."""
     for plan in plans:
         names = [output.name for output in plan.outputs]
         shown = shown_outputs(plan.after, names)
@@ -84,7 +83,7 @@ def _useless(output: PlannedOutput, plan: Plan, rows: int | None, confidence: Fr
 
 
 def _found(output: PlannedOutput, plan: Plan, share: float, words: str) -> tuple[str, str] | None:
-    """Return the words for a number whose error is this part of it; None if it is smaller than the number."""
+    """Return the words for a number with an error of this part of it; None if it is smaller than the number."""
     if share < 1:
         return None
     more = f"give an epsilon of about {two_digits(float(plan.spend.epsilon) * share * NAMED_FOR)}, or "
@@ -129,7 +128,7 @@ def _any_correlation(output: Correlation, plan: Plan, rows: int | None, confiden
         return None
     epsilon = float(plan.spend.epsilon) * 3 * least / rows
     problem = (
-        f"{words}, whatever the {rows:,} rows are: at this epsilon it takes at least {least:,.0f} rows, and about"
-        f" {3 * least:,.0f} if values spread evenly over their ranges"
+        f"{words}, with any values of the {rows:,} rows: at this epsilon it takes at least {least:,.0f} rows, and "
+        f"about {3 * least:,.0f} if values spread evenly over their ranges"
     )
     return problem, f"give an epsilon of about {epsilon:.2g}, or ask about more rows"

@@ -1,7 +1,7 @@
-"""`AdditiveClassifier` and `AdditiveRegressor`: private models whose every term can be read, drawn and exported.
+"""`AdditiveClassifier` and `AdditiveRegressor`: private models with terms that can be read, drawn and exported.
 
-A model adds up one effect for each feature. All that is asked of rows is noisy counts and noisy sums of clipped
-residuals by bin, charged as one batch before a row is read; the rest is arithmetic on what was released.
+A model adds up one effect for each feature. The fit reads only noisy counts and noisy sums of clipped residuals by
+bin, charged as one batch before a row is read; the rest is arithmetic on released numbers.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -34,7 +34,7 @@ VERSION = "additive 7"
 
 
 class Additive:
-    """What both estimators do: plan, fit, and read what was fitted."""
+    """The common part of both estimators: plan, fit, and read the results."""
 
     epsilon: Number
     delta: Number | None
@@ -50,7 +50,7 @@ class Additive:
     ledger: Any
     model_: AdditiveModel
     receipt_: Receipt
-    learned_: str  # what was learned of columns that nobody declared, in words
+    learned_: str  # the learned facts of undeclared columns, in words
     _certify: Callable[[], Mapping[str, Any]] | None = None
     fitted_on_: RowsUsed  # so that no score on the same people is taken for a fresh one
 
@@ -67,9 +67,9 @@ class Additive:
         learn: Learn = None,
         analyst: str | None = None,
     ) -> Asked:
-        """Return what a fit would ask for and cost; it is free, reads no row, and prints.
+        """Return the columns and the cost of a fit; the plan is free, reads no row, and can be printed.
 
-        Ranges and keys that nobody declared are learned first, for a part of epsilon; with `learn=False` refused.
+        Undeclared ranges and keys are learned first, for a part of epsilon; with `learn=False` refused.
         """
         known = known_columns(
             table,
@@ -106,10 +106,10 @@ class Additive:
     ) -> Self:
         """Learn from a protected table, charged once before a row is read; the same fit again is free and the same.
 
-        Ranges and keys that nobody declared are learned first, for a part of epsilon (`learned_` says which); with
+        Undeclared ranges and keys are learned first, for a part of epsilon (`learned_` lists them); with
         `learn=False` such columns are refused.
-        Or `fit(X, y)` of an array or a frame, with what the estimator was told of it: `ranges`, `keys`, `budget`,
-        `ledger`. Each row is then its own unit, unless `unit` names a column; every such fit is charged.
+        Or `fit(X, y)` of an array or a frame, with the estimator's own declarations: `ranges`, `keys`, `budget`,
+        `ledger`. Every row is then a unit, unless `unit` names a column; every such fit is charged.
         """
         protected, target = table_of(self, rows, y, target)
         learn = learn if isinstance(rows, Table) else False  # of arrays, everything is declared
@@ -149,7 +149,7 @@ class Additive:
         return ModelTerms(self._fitted())
 
     def explain(self) -> str:
-        """Return what the model says, in words: what moves it most, each with its ±."""
+        """Return the model in words: the largest effects, each with its ±."""
         return explained(self._fitted())
 
     def plot(self, term: str | None = None, path: str | Path | None = None) -> Any:
@@ -159,7 +159,7 @@ class Additive:
     def to_sql(self, table: str = "people", *, dialect: str | None = None) -> str:
         """Return a SELECT that scores a table's rows in a database, as `predict_proba` or `predict` would.
 
-        Without a `dialect` it is what DuckDB, PostgreSQL, SQLite and Snowflake read alike.
+        Without a `dialect` the SELECT works in DuckDB, PostgreSQL, SQLite and Snowflake alike.
 
         The tests run it in DuckDB, PostgreSQL ("postgres"), SQLite and Spark. For "snowflake", "bigquery" and "mysql"
         it is only read by their grammars. Texts are compared as the database compares them: by default MySQL takes
@@ -168,12 +168,13 @@ class Additive:
         return score_sql(self._fitted(), table, dialect)
 
     def certificate(self) -> Mapping[str, Any]:
-        """Return the ledger's signed certificate of the fit; a model that was saved and read again has none."""
+        """Return the ledger's signed certificate of the fit; a model that was saved and read again does not have
+        one."""
         self._fitted()
         if self._certify is None:
             raise InvalidParameter(
-                "this model was read from a file, so it has no ledger to sign with"
-                f"\nhint: tacit certificate {self.receipt_.number}, where the ledger is"
+                "this model was read from a file and cannot reach its ledger to sign\nhint: tacit certificate "
+                f"{self.receipt_.number}, on the machine with the ledger"
             )
         return self._certify()
 
@@ -190,11 +191,11 @@ class Additive:
 class AdditiveClassifier(Additive, Estimator):
     """A private classifier that adds up one effect for each feature.
 
-    `epsilon` and `delta` are what the fit spends: the model is (epsilon, delta)-DP. Without a delta it has its share of
-    what the budget keeps for noise. `rounds` and `clip` are chosen from public facts unless given.
+    `epsilon` and `delta` are the cost of the fit: the model is (epsilon, delta)-DP. Without a delta it uses its share
+    of the delta that the budget keeps for noise. `rounds` and `clip` are chosen from public facts unless given.
     `interactions` names pairs of features that have a term together. `monotone` makes terms rise (1) or fall (-1), and
     `smooth` fixes how smoothly ordered terms change; both are post-processing. `ranges`, `keys`, `unit`, `budget` and
-    `ledger` are for `fit(X, y)` of arrays and frames alone; a table has said all that.
+    `ledger` are only for `fit(X, y)` of arrays and frames; a table has declared them.
     """
 
     _kind = "classifier"
@@ -237,7 +238,7 @@ class AdditiveClassifier(Additive, Estimator):
         return np.array(self._fitted().classes)
 
     def predict_proba(self, rows: Any) -> Floats:
-        """Return the probability of each class for rows that anybody may have: (rows, classes)."""
+        """Return the probability of each class for unprotected rows: (rows, classes)."""
         return self._fitted().chances(self._own(rows))
 
     def decision_function(self, rows: Any) -> Floats:
@@ -253,7 +254,7 @@ class AdditiveClassifier(Additive, Estimator):
 class AdditiveRegressor(Additive, Estimator):
     """A private regression that adds up one effect for each feature.
 
-    `loss` is "squared" for numbers of a public range, or "poisson" for counts, whose effects multiply. The other
+    `loss` is "squared" for numbers of a public range, or "poisson" for counts with effects that multiply. The other
     parameters are those of `AdditiveClassifier`; a residual is a part of the target's range.
     """
 

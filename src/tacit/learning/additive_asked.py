@@ -1,6 +1,6 @@
-"""What a fit of an additive model asks for, from public facts alone: coded columns, events, and the recipe.
+"""The plan of a fit of an additive model, made only from public facts: coded columns, events, and the recipe.
 
-Nothing is read or charged here, so a plan is free; a fit asks for exactly what its plan says.
+Rows are not read and no charge is made here, so a plan is free; a fit does exactly what its plan shows.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -37,12 +37,12 @@ LinkName = Literal["identity", "logistic", "log", "softmax"]
 FOR_COUNTS = Fraction(1, 10)
 ROUNDS = 24
 ROUNDS_MOST = 500
-# Below this epsilon noise is what errs most, and a clip of a half keeps it low.
+# Below this epsilon noise is the largest error, and a clip of a half keeps it low.
 CLIPS_UNTIL = 2
 CLASSES_MOST = 100
 CELLS_OF_TARGET = 64
 PAIRS_MOST = 10
-# A plan says what a bin of so many people errs by; numbers are taken to be off by this part of their range.
+# A plan gives the error of a bin with this number of people; numbers are taken to be off by this part of their range.
 PEOPLE_SHOWN = (1_000, 10_000)
 USUAL_ERROR = 0.1
 
@@ -63,7 +63,7 @@ class Wanted:
 
 @dataclass(frozen=True, repr=False)
 class Asked:
-    """All that a fit asks for; it prints as a plan."""
+    """The plan of a fit; printed as text."""
 
     table: Table
     target: str
@@ -74,7 +74,7 @@ class Asked:
     events: tuple[GaussianNoise, ...]
     asked: ApproximateLoss
     recipe: Recipe
-    known: KnownColumns | None = None  # what is known, and was not declared
+    known: KnownColumns | None = None  # facts that are known and were not declared
 
     def learn(self, rounds: AskedRounds) -> Shapes:
         """Return the shapes that noisy rounds tell: all that a fit does after its charge."""
@@ -88,7 +88,7 @@ class Asked:
 
     @property
     def words(self) -> str:
-        """What is asked, for the record."""
+        """The request, for the record."""
         names = ", ".join(feature.name for feature in self.features)
         return f"an additive model of {self.target} from {names}"
 
@@ -104,12 +104,12 @@ class Asked:
         widths = [max(len(row[place]) for row in rows) for place in range(3)]
         lines += ["  " + "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
         lines += [
-            f"{recipe.rounds} rounds; each residual is clipped to ±{recipe.clip / UNIT:g}",
+            f"{recipe.rounds} rounds; residuals are clipped to ±{recipe.clip / UNIT:g}",
             f"noise of counts ±{MARGIN * recipe.counts_noise:.4g} people; of all rounds together"
             f" ±{MARGIN * noise:.4g} people a bin (95 %)",
             *(self._expected(people) for people in PEOPLE_SHOWN),
             self._assumed,
-            "charged once, before a row is read; nothing is charged for this plan",
+            "charged once, before a row is read; this plan is free",
         ]
         return "\n".join(lines)
 
@@ -125,10 +125,10 @@ class Asked:
 
     @property
     def _assumed(self) -> str:
-        """What the expected ± takes for granted."""
+        """The assumptions behind the expected ±."""
         if self.number is not None:
-            return "that is for errors of about a tenth of the target's range; terms_ has every bin's own ±"
-        return "that is where classes are common; where one is rare, as along a steep term, it is more: see terms_"
+            return "this holds for errors of about a tenth of the target's range; terms_ has every bin's own ±"
+        return "this holds if classes are common; if one is rare, as along a steep term, it is larger: see terms_"
 
     __repr__ = __str__
 
@@ -136,7 +136,7 @@ class Asked:
 def asked_of(
     table: Table, target: str, features: Iterable[str] | None, where: str | Col | None, wanted: Wanted
 ) -> Asked:
-    """Return what a fit asks for, or refuse in words that say what to declare or to write."""
+    """Return the plan of a fit, or refuse with the declaration or the option that is missing."""
     if not isinstance(table, Table):
         raise InvalidParameter(
             f"a model is learned from a protected table, not from a {type(table).__name__}"
@@ -188,7 +188,7 @@ def target_of(table: Table, target: str, loss: str) -> tuple[CodedColumn, tuple[
     declaration = table.frame.declaration
     facts = known_column(target, declaration)
     if target == declaration.unit:
-        raise InvalidParameter(f"'{target}' says whose row it is and cannot be predicted")
+        raise InvalidParameter(f"'{target}' is the column of people and cannot be predicted")
     if loss == "classes":
         feature = feature_of(target, declaration)
         values = [plain(value) for value in feature.column.listed]
@@ -237,7 +237,7 @@ def _link(loss: str, classes: tuple[Any, ...]) -> LinkName:
 
 
 def _clip(wanted: Wanted, link: LinkName) -> int:
-    """Return the clip in steps of UNIT, from the epsilon alone unless it is given."""
+    """Return the clip in steps of UNIT, from epsilon if it is not given."""
     is_small = decimal_meaning(wanted.epsilon, name="epsilon") < CLIPS_UNTIL
     usual = {
         "logistic": Fraction(1, 2) if is_small else Fraction(4, 5),

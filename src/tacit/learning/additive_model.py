@@ -1,6 +1,6 @@
-"""A fitted additive model: public facts, noisy shapes, and what they say of rows that anybody may have.
+"""A fitted additive model: public facts, noisy shapes, and predictions for unprotected rows.
 
-It holds nothing of the rows it was learned from but what was released, so it may be saved, sent and published.
+From the training rows it holds only released numbers, so it may be saved, sent and published.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ class AdditiveModel:
     features: tuple[Feature, ...]
     pairs: tuple[tuple[int, int], ...]
     link: str
-    classes: tuple[Any, ...]  # of a classifier; none for a regressor
+    classes: tuple[Any, ...]  # of a classifier; empty for a regressor
     low: float  # a number's target: where its range starts, and how wide it is
     width: float
     shapes: Shapes
@@ -96,8 +96,8 @@ def column_in(rows: Any, name: str, place: int) -> Any:
     """Return a column of rows: of a pandas, Polars or Arrow frame, of a dict of lists, or of an array by its place."""
     if isinstance(rows, Table):
         raise InvalidParameter(
-            "a protected table has no rows to predict for\nhint: Holdout(table).score(model, epsilon=...) scores a"
-            " model on protected rows; predict is for rows that you may see"
+            "a protected table has no rows to predict for\nhint: Holdout(table).score(model, epsilon=...) scores "
+            "a model on protected rows; predict is for rows that you may see"
         )
     if isinstance(rows, np.ndarray):
         if rows.ndim != 2 or place >= rows.shape[1]:

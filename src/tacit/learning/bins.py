@@ -1,11 +1,11 @@
 """Bins from noisy counts: which public cells a model treats alike.
 
-Everything here is post-processing of noisy counts. An atom is a cell that alone carries what a bin of the others does,
-such as an income of exactly 0. Ordered cells between atoms are joined to runs of about equal weight, and small listed
-values go together into one bin. A bin that is still too small to learn of has no effect of its own.
+Everything here is post-processing of noisy counts. An atom is a single cell with the count of a whole bin of the
+others, such as an income of exactly 0. Ordered cells between atoms are joined to runs of about equal weight, and small
+listed values go together into one bin. A bin that is still too small to learn from gets no effect.
 
-Where a column has many cells it is counted twice, in fine cells and in coarse ones: the noise of many fine cells adds
-up to more than most of them hold. A coarse cell is cut only where it holds more than the noise of its own fine cells.
+A column with many cells is counted twice, in fine cells and in coarse ones: the noise of many fine cells adds up to
+more than most of them hold. A coarse cell is cut only if it holds more than the noise of its own fine cells.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ import numpy as np
 
 from tacit.privacy import Flags, Floats, Integers
 
-# Atoms are found again and again, as the bins of the rest shrink; it ends after a few times.
+# Atoms are found again and again, as the bins of the rest shrink; the search ends after a few times.
 TIMES = 20
 
 
@@ -58,7 +58,7 @@ def bins_of(
     if ordered:
         runs, counts = _runs(inner, least, most, noise, coarse)
         return Bins(np.append(runs, len(counts)), (*(True for _ in counts), alone), np.append(counts, missing))
-    # small values and missing ones go together, so that what nobody declared has the effect of the rare
+    # small values and missing ones go together, so that undeclared values have the effect of rare ones
     together = _groups(noisy, least, most)
     masses = np.bincount(together, weights=noisy)
     return Bins(together, tuple(bool(mass >= least) for mass in masses), masses.astype(np.float64))
@@ -93,7 +93,7 @@ def _runs(noisy: Floats, least: float, most: int, noise: float, coarse: Coarse |
 
 
 def _pieces(noisy: Floats, noise: float, coarse: Coarse | None) -> tuple[Floats, Integers]:
-    """Return the noisy counts of what is not cut further, and the piece of each cell."""
+    """Return the noisy counts of the pieces, and the piece of each cell."""
     if coarse is None:
         return noisy, np.arange(len(noisy))
     counts: list[float] = []
@@ -127,9 +127,9 @@ def _atoms(weight: Floats, least: float, most: int) -> tuple[Flags, float]:
 def _joined(bins: Integers, counted: Floats, atoms: Flags, least: float) -> Integers:
     """Return bins of which the smallest were joined to a neighbour, rather to a run than to an atom.
 
-    Nobody is joined to a bin of more than half of all: those with any capital gain are unlike the many with none, and
-    noise in few counts would hide them. Counts are added up as they are: noise below 0 takes away what noise above 0
-    has added to empty cells.
+    A bin of more than half of all people is never joined: people with any capital gain are unlike the many without one,
+    and noise in few counts would hide them. Counts are added up as they are: noise below 0 takes away what noise above
+    0 has added to empty cells.
     """
     count = int(bins.max()) + 1
     masses: list[float] = np.bincount(bins, weights=counted, minlength=count).tolist()
@@ -158,7 +158,7 @@ def _beside_smallest(masses: Sequence[float], least: float, half: float) -> list
 
 
 def place_of(groups: Sequence[Sequence[int]], count: int) -> Integers:
-    """Return the group of each of so many members."""
+    """Return the group of each member, given the group sizes."""
     found = np.empty(count, dtype=np.int64)
     for place, group in enumerate(groups):
         found[list(group)] = place

@@ -1,8 +1,8 @@
 """Rows as scikit-learn's users have them, in arrays and frames: made a protected table to fit, and columns to predict.
 
-An array says nothing of what is public, and nobody is charged for it. So `fit(X, y)` is taken only from an estimator
-that was told both: `ranges` and `keys`, a `budget` and a `ledger`. From there on it is `fit` of a table. No message
-here depends on a cell: names, types, shapes and parameters alone decide.
+An array does not declare public facts, and its use would not be charged. So `fit(X, y)` is taken only from an
+estimator with both: `ranges` and `keys`, a `budget` and a `ledger`. From there on it is `fit` of a table. Messages
+here never depend on a cell: only names, types, shapes and parameters decide.
 """
 
 import sys
@@ -18,9 +18,9 @@ from tacit.errors import TacitError, did_you_mean
 from tacit.ledger import Ledger, TryOut, open_ledger
 from tacit.privacy import Loss
 
-# Under this name a ledger keeps the budget of all rows that are fitted from arrays: one budget, whoever clones.
+# Under this name a ledger keeps the budget of all rows that are fitted from arrays: one budget, also for clones.
 NAME = "rows"
-# Ledgers of tries, by what was declared: a clone spends from the budget of what it was cloned from.
+# Ledgers of tries, by declaration: a clone spends from the budget of its original.
 _TRIED: dict[str, Ledger] = {}
 
 
@@ -29,7 +29,7 @@ class WrongRows(TacitError, ValueError):
 
 
 class DeclaredArrays(Protocol):
-    """What an estimator was told of rows in arrays: public facts, the unit, a budget and a ledger."""
+    """An estimator's declarations for rows in arrays: public facts, the unit, a budget and a ledger."""
 
     ranges: Mapping[str, Any] | Sequence[Any] | None
     keys: Mapping[str, Sequence[Any]] | None
@@ -41,7 +41,7 @@ class DeclaredArrays(Protocol):
 def protected_rows(
     told: DeclaredArrays, rows: Any, y: Any, target: str | None, *, has_target: bool = True
 ) -> tuple[Table, str]:
-    """Return rows and what is to be predicted as a protected table, and the name of its target, if it has one."""
+    """Return rows and target as a protected table, and the name of its target, if it has one."""
     name = type(told).__name__
     _refuse_model_selection(name)
     columns = columns_of(rows, whose=name)
@@ -57,7 +57,7 @@ def protected_rows(
 
 
 def has_names(rows: Any) -> bool:
-    """Whether the columns of rows have names: scikit-learn says that an array has none."""
+    """Whether the columns of rows have names: for scikit-learn an array's columns are unnamed."""
     names = _names(rows)
     return names is not None and all(isinstance(name, str) for name in names)
 
@@ -80,17 +80,17 @@ def columns_of(rows: Any, *, whose: str) -> dict[str, Any]:
 
 
 def rows_to_predict(rows: Any, names: Sequence[str], *, named: bool, whose: str) -> Any:
-    """Return rows that anybody may have with a model's own columns; refuse a wrong number of them, or other names."""
+    """Return unprotected rows with a model's own columns; refuse a wrong number of them, or other names."""
     if isinstance(rows, Table):
         raise WrongRows(
-            "a protected table has no rows to predict for\nhint: Holdout(table).score(model, epsilon=...) scores a"
-            " model on protected rows; predict is for rows that you may see"
+            "a protected table has no rows to predict for\nhint: Holdout(table).score(model, epsilon=...) scores "
+            "a model on protected rows; predict is for rows that you may see"
         )
     if _names(rows) is not None and has_names(rows) and named:
         missing = [name for name in names if name not in list(_names(rows) or ())]
         if missing:
             close = did_you_mean(missing[0], [str(name) for name in _names(rows) or ()])
-            raise WrongRows(f"the rows have no column '{missing[0]}', which the model was fitted with{close}")
+            raise WrongRows(f"the rows lack the column '{missing[0]}', which the model was fitted with{close}")
         return rows
     columns = list(columns_of(rows, whose=whose).values())
     if len(columns) != len(names):
@@ -102,7 +102,7 @@ def rows_to_predict(rows: Any, names: Sequence[str], *, named: bool, whose: str)
 
 
 def _names(rows: Any) -> list[Any] | None:
-    """Return the names of a frame's columns; None of whatever has none."""
+    """Return the names of a frame's columns; None for other objects."""
     if isinstance(rows, Mapping):
         return list(rows)
     names = getattr(rows, "column_names", None)  # Arrow
@@ -149,7 +149,7 @@ def _target_name(y: Any, columns: Mapping[str, Any], target: str | None) -> str:
     given = target or getattr(y, "name", None)
     name = given if isinstance(given, str) and given else "y"
     if name in columns:
-        raise WrongRows(f"'{name}' is a feature and what is predicted\nhint: leave it out of X, or rename it")
+        raise WrongRows(f"'{name}' is both a feature and the target\nhint: leave it out of X, or rename it")
     return name
 
 
@@ -173,7 +173,7 @@ def _flat(y: Any, columns: Mapping[str, Any]) -> Any:
 
 
 def _warn_of_column() -> None:
-    """Warn as scikit-learn does, in its own class where it is installed."""
+    """Warn as scikit-learn does, in its own class if it is installed."""
     import warnings
 
     try:
@@ -186,14 +186,14 @@ def _warn_of_column() -> None:
 def _refuse_untold(told: DeclaredArrays, name: str, target: str) -> None:
     missing = []
     if told.ranges is None and told.keys is None:
-        missing.append("what is public of its columns")
+        missing.append("the public facts of its columns")
     if told.budget is None:
         missing.append("a budget")
     if told.ledger is None:
         missing.append("a ledger to charge")
     if missing:
         raise WrongRows(
-            f"{name} was given rows without {', '.join(missing)}; none of it is read off the rows"
+            f"{name} was given rows without {', '.join(missing)}; they are never read off the rows"
             f"\nhint: {name}(epsilon=1, ranges={{'age': (0, 120)}}, keys={{'{target or 'ward'}': [0, 1]}},"
             " budget=tacit.epsilon(3, delta=1e-6), ledger='study.db'), or ledger=tacit.TRYOUT for rows that are not"
             " secret; or declare a table: fit(tacit.table(...), target=...)"
@@ -201,7 +201,7 @@ def _refuse_untold(told: DeclaredArrays, name: str, target: str) -> None:
 
 
 def _facts(told: DeclaredArrays, columns: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return what is public of each column: its keys, its range, or nothing."""
+    """Return the public facts of each column: its keys, its range, or None."""
     keys = dict(told.keys or {})
     one = told.ranges if told.ranges is not None and not isinstance(told.ranges, Mapping) else None
     ranges = dict(told.ranges) if isinstance(told.ranges, Mapping) else {}
@@ -225,7 +225,7 @@ def _may_be_numbers(values: Any) -> bool:
 
 
 def _cells(values: Any, facts: Mapping[str, Any]) -> Any:
-    """Return a column as Arrow reads it; objects are read as is declared, NULL where a cell is no such thing."""
+    """Return a column as Arrow reads it; objects are read as declared, NULL in a cell of another type."""
     if isinstance(values, pa.ChunkedArray | pa.Array):
         return values
     if hasattr(values, "to_arrow"):
@@ -258,7 +258,7 @@ def _number(cell: Any) -> float | None:
 
 
 def _tried(told: DeclaredArrays, facts: Mapping[str, Any]) -> Ledger:
-    """Return the ledger in memory of what was declared, so that clones share one budget while the process lasts."""
+    """Return the ledger in memory of a declaration, so that clones share one budget during the process."""
     declared = repr((sorted(facts.items()), told.unit, told.budget))
     if declared not in _TRIED:
         _TRIED[declared] = open_ledger(":memory:")

@@ -1,6 +1,6 @@
-"""What scikit-learn expects of an estimator, without importing it: parameters by name, clones, tags and a short text.
+"""The estimator interface of scikit-learn, without importing it: parameters by name, clones, tags and a short text.
 
-scikit-learn is imported only where it asks for an estimator's tags, so a model is fitted, read and scored without it.
+scikit-learn is imported only to give it an estimator's tags, so a model is fitted, read and scored without it.
 Inheriting from its classes would load it with ours, and classes that are made anew with them could not be pickled.
 """
 
@@ -86,7 +86,7 @@ class Estimator:
 
 
 def not_fitted(words: str) -> InvalidParameter:
-    """Return the refusal of a model that was not fitted: scikit-learn's own too, where that is installed."""
+    """Return the refusal of an unfitted model: scikit-learn's own too, if it is installed."""
     return _not_fitted_class()(words)
 
 
@@ -109,7 +109,7 @@ def table_of(model: DeclaredArrays, rows: Any, y: Any, target: str | None) -> tu
 
 
 def know_features(model: Any, names: Sequence[str], rows: Any) -> None:
-    """Keep what scikit-learn asks of a fitted estimator; an array's columns have no names."""
+    """Keep the attributes that scikit-learn expects of a fitted estimator; an array's columns are unnamed."""
     model.n_features_in_ = len(names)
     vars(model).pop("feature_names_in_", None)
     if isinstance(rows, Table) or has_names(rows):

@@ -1,9 +1,9 @@
-"""From what is declared of a table to features: which columns a model reads, and the public cells of each.
+"""From a table's declaration to features: the columns that a model reads, and the public cells of each.
 
-No row is read. A column with keys has a cell for each key. A ranged number has a cell for each whole value where there
-are few; else cells that grow with the value where the range starts at 0, as money does; else cells of equal width. The
-last cell of each is for missing values, and for values that nobody declared. Which cells become which bins is decided
-later, from noisy counts (`bins.py`).
+No row is read. A column with keys has a cell for each key. A ranged number has a cell for each whole value if there are
+few; otherwise cells that grow with the value if the range starts at 0, as money does; otherwise cells of equal width.
+The last cell of each is for missing values, and for undeclared values. Which cells become which bins is decided later,
+from noisy counts (`bins.py`).
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,11 +24,11 @@ from tacit.privacy import Floats, Integers, show
 from tacit.query import Aggregate, Column, Scalar, key_value, kind_of_column
 from tacit.tables import ColumnFacts, Declaration
 
-# A ranged number has at most about so many cells.
+# The approximate limit on the cells of a ranged number.
 CELLS = 256
 # No cell is wider than this part of its range.
 WIDEST = 32
-# A column of more cells is counted in coarse cells too, each of so many fine ones.
+# A column with more cells is counted in coarse cells too, each of this many fine ones.
 FINE_FROM, FINE_IN_COARSE = 128, 32
 NUMBERS = ("int", "float", "decimal")
 
@@ -49,7 +49,7 @@ class Feature:
 
     @cached_property
     def starts(self) -> Floats:
-        """Where the cells of a ranged number start, from the second on, as values of the column."""
+        """The starts of the cells of a ranged number, from the second on, as values of the column."""
         grid = self.column.measured
         if grid is None:
             return np.zeros(0)
@@ -62,7 +62,7 @@ class Feature:
         return {plain(value): place for place, value in enumerate(self.column.listed)}
 
     def cells_of(self, values: Any) -> Integers:
-        """Return the cells of values that anybody may have; what is missing or not listed has the last cell."""
+        """Return the cells of unprotected values; missing or unlisted values have the last cell."""
         if self.column.measured is not None:
             numbers = as_numbers(values, self.name)
             found = np.searchsorted(self.starts, numbers, side="right").astype(np.int64)
@@ -84,7 +84,7 @@ class Feature:
     def words(self, cells: Sequence[int]) -> str:
         """Return what a bin of these cells holds, in words."""
         last = self.cells - 1
-        # of a list, the last cell has what nobody listed too
+        # of a list, the last cell has unlisted values too
         missing = ["missing" if self.column.measured is not None else "other or missing"] if last in cells else []
         inside = [cell for cell in cells if cell != last]
         if self.column.measured is None or not inside:
@@ -115,7 +115,7 @@ class Feature:
 
 
 def _short(grid: Measured, step: int) -> str:
-    """Return the number of a step with as few digits as tell it from the next one."""
+    """Return the number of a step with the fewest digits that distinguish it from the next one."""
     value = float(grid.step * (grid.low + step))
     texts = (f"{value:.{digits}g}" for digits in range(1, 17))
     found = next((text for text in texts if abs(float(text) - value) <= float(grid.step) / 2), repr(value))
@@ -160,8 +160,10 @@ def _named(names: Iterable[str], declaration: Declaration, target: str) -> list[
     for name in wanted:
         known_column(name, declaration)
         if name == target or name == declaration.unit:
-            what = "what is predicted" if name == target else "whose row it is"
-            raise InvalidParameter(f"'{name}' cannot be a feature: it says {what}\nhint: leave it out of features")
+            what = "what is predicted" if name == target else "the owners of rows"
+            raise InvalidParameter(
+                f"'{name}' cannot be a feature: it identifies {what}\nhint: leave it out of features"
+            )
     if len(set(wanted)) != len(wanted):
         raise InvalidParameter("features names a column twice\nhint: name each column once")
     return wanted
@@ -184,11 +186,13 @@ def feature_of(name: str, declaration: Declaration) -> Feature:
         return Feature(name, CodedColumn(name, Column(name), listed=(False, True)), ordered=False, type="bool")
     if facts.type in NUMBERS:
         if facts.between is None:
-            raise QueryRefused(f"'{name}' has no public range, so its values have no public cells\nhint: declare one")
+            raise QueryRefused(f"'{name}' needs a public range for its cells\nhint: declare one")
         grid = measured_column(Aggregate("mean", Column(name)), declaration, steps_most=STEPS_MOST)
         column = CodedColumn(name, Column(name), measured=grid, edges=edges_of(grid))
         return Feature(name, column, ordered=True, type=kind.type)
-    raise QueryRefused(f"'{name}' has no public list of keys, and a model must not find values by itself\nhint: keys=")
+    raise QueryRefused(
+        f"'{name}' needs a public list of keys, since a model must not find values by itself\nhint: keys="
+    )
 
 
 def _listed(name: str, kind: str, keys: Sequence[Scalar]) -> Feature:
@@ -202,7 +206,7 @@ def _listed(name: str, kind: str, keys: Sequence[Scalar]) -> Feature:
 
 
 def edges_of(grid: Measured) -> tuple[int, ...]:
-    """Return the edges of a ranged number's cells, in steps above its low end, from public facts alone."""
+    """Return the edges of a ranged number's cells, in steps above its low end, only from public facts."""
     top = grid.height + 1
     if top <= CELLS:
         return tuple(range(top + 1))
@@ -218,7 +222,7 @@ def edges_of(grid: Measured) -> tuple[int, ...]:
 
 
 def _round_edges(grid: Measured) -> tuple[int, ...]:
-    """Return the edges of numbers with a fraction, at round ones: 21 and 21.5 are ends, and 20.7734 is none.
+    """Return the edges of numbers with a fraction, at round ones: 21 and 21.5 can be edges, and 20.7734 cannot.
 
     So whole numbers, which a column that misses values often holds as fractions, start a cell.
     """
@@ -232,7 +236,7 @@ def _round_edges(grid: Measured) -> tuple[int, ...]:
 
 
 def _even_values(grid: Measured, most: int) -> list[Fraction]:
-    """Return all multiples of a round number inside of a range: at most so many, and at least a third of that."""
+    """Return all multiples of a round number inside a range: at most the limit, and at least a third of it."""
     least = grid.step * (grid.height + 1) / most
     tens = Fraction(10) ** (len(str(int(least))) if least >= 1 else 1 - len(str(int(1 / least))))
     width = next(tens * part for part in (Fraction(1, 10), Fraction(1, 5), Fraction(1, 2), 1) if tens * part >= least)
@@ -257,7 +261,8 @@ def _step_of(value: Fraction, grid: Measured) -> int:
 
 
 def coarse_of(feature: Feature) -> tuple[CodedColumn, tuple[int, ...]] | None:
-    """Return a column of many cells in coarse ones, and the coarse cell of each fine one; the first one stays alone."""
+    """Return a column of many cells in coarse ones, and the coarse cell of each fine one; the first cell is not
+    joined."""
     edges = feature.column.edges
     if len(edges) <= FINE_FROM:
         return None
@@ -301,14 +306,14 @@ def as_list(values: Any) -> list[Any]:
 
 
 def as_numbers(values: Any, name: str) -> Floats:
-    """Return a column of numbers as floats, NaN where one is missing."""
+    """Return a column of numbers as floats, NaN for a missing one."""
     try:
         if hasattr(values, "dtype") and getattr(values.dtype, "kind", "") in "biuf":
             return np.asarray(values, dtype=np.float64)
         return np.array([_number(value) for value in as_list(values)], dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         raise InvalidParameter(
-            f"'{name}' must be a column of numbers\nhint: pass numbers, with None or NaN where one is missing"
+            f"'{name}' must be a column of numbers\nhint: pass numbers, with None or NaN for missing ones"
         ) from None
 
 

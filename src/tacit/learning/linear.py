@@ -30,10 +30,10 @@ VERSION = "linear 1"
 class LinearRegression(Estimator):
     """A linear model of a protected table, charged once; its summary has intervals that include the noise.
 
-    `epsilon` and `delta` are what fitting costs; without a delta it is the budget's. Columns with a public range are
+    `epsilon` and `delta` are the cost of fitting; without a delta it is the budget's. Columns with a public range are
     numbers, columns with public keys are lists. `coef_` is for predicting: each coefficient is drawn to 0 by the noise
     it has. `summary()` is for reading: coefficients of the terms that the noise leaves readable, with intervals.
-    `ranges`, `keys`, `unit`, `budget` and `ledger` are for `fit(X, y)` of arrays and frames alone.
+    `ranges`, `keys`, `unit`, `budget` and `ledger` are only for `fit(X, y)` of arrays and frames.
 
         model = LinearRegression(epsilon=1).fit(adult, target="hours_per_week")
         print(model.summary())
@@ -72,9 +72,9 @@ class LinearRegression(Estimator):
         learn: Learn = None,
         analyst: str | None = None,
     ) -> LinearPlan:
-        """Return what fitting would read and cost, from public facts: free.
+        """Return the columns and the cost of a fit, from public facts: free.
 
-        Ranges and keys that nobody declared are learned first, for a part of epsilon; with `learn=False` refused.
+        Undeclared ranges and keys are learned first, for a part of epsilon; with `learn=False` refused.
         """
         known = known_columns(table, features, target, self.epsilon, learn=learn, analyst=analyst)
         rows = filtered(known.table, where)
@@ -96,8 +96,8 @@ class LinearRegression(Estimator):
     ) -> Self:
         """Return the model, fitted to a table's rows: charged first, then read. The same fit again is free.
 
-        Or `fit(X, y)` of an array or a frame, with what the estimator was told of it: `ranges`, `keys`, `budget`,
-        `ledger`. What nobody declared of a table is learned first (`learned_`), unless `learn=False`.
+        Or `fit(X, y)` of an array or a frame, with the estimator's own declarations: `ranges`, `keys`, `budget`,
+        `ledger`. Undeclared facts of a table are learned first (`learned_`), unless `learn=False`.
         """
         self._refuse_other_confidence()
         protected, target = table_of(self, rows, y, target)
@@ -150,7 +150,7 @@ class LinearRegression(Estimator):
         self.intercept_ = float(coefficients[0] + _middle(design))
 
     def predict(self, rows: Any) -> Floats:
-        """Return predictions for anybody's rows, a frame or a dict of columns; NaN where a number is missing."""
+        """Return predictions for unprotected rows, a frame or a dict of columns; NaN if a number is missing."""
         state = self._fitted()
         columns = columns_in(rows_for(self, state.design.features, rows), state.design.features)
         total: Floats = np.full(len(as_list(columns[state.design.features[0]])), state.weights[0])
@@ -166,7 +166,7 @@ class LinearRegression(Estimator):
         """Return the model as the engine reads it, to be scored on protected rows (`Holdout`)."""
         target = self._fitted().design.target
         if target is None:
-            raise InvalidParameter("this model predicts nothing\nhint: fit it with a target")
+            raise InvalidParameter("this model cannot predict\nhint: fit it with a target")
         known = with_target(table, target.name, between=target.ends)
         return replace(SqlModel(self.to_sql(), target.name).scoring(known), fitted_on=self.fitted_on_)
 

@@ -1,4 +1,4 @@
-"""The public side of a linear model: which columns are numbers and which are lists, and what its terms are called.
+"""The public side of a linear model: its number columns, its listed columns, and the names of its terms.
 
 A ranged number is one term. A listed column has a term for each value that enough people have, by noisy counts; the
 values that too few have share one term. The cell that most have is the base that the others are compared with.
@@ -43,7 +43,7 @@ class Scale:
         return float(self.grid.step * self.grid.low), float(self.grid.step * self.grid.high)
 
     def scaled(self, values: Any) -> Floats:
-        """Return anybody's values in half ranges, clamped; NaN where one is missing."""
+        """Return unprotected values in half ranges, clamped; NaN for a missing one."""
         found: Floats = np.clip((as_numbers(values, self.name) - self.middle) / self.half, -1, 1)
         return found
 
@@ -87,16 +87,16 @@ class LinearDesign:
 
 @dataclass(frozen=True)
 class DesignCell:
-    """One cell of a listed column after small ones were put together: its name, and the values it holds."""
+    """A cell of a listed column after joining small ones: its name, and its values."""
 
     feature: str
     label: str
     values: tuple[Any, ...]
-    missing: bool  # whether it holds what is missing or not listed
+    missing: bool  # whether it holds missing or unlisted values
 
 
 def design_of(table: Table, target: str | None, features: Iterable[str] | None) -> LinearDesign:
-    """Return the design of a model of a table, from public facts; refuse what has none."""
+    """Return the design of a model of a table, from public facts; refuse columns without one."""
     if not isinstance(table, Table):
         raise InvalidParameter(
             f"a model is fitted to a protected table, not to a {type(table).__name__}"
@@ -113,8 +113,8 @@ def design_of(table: Table, target: str | None, features: Iterable[str] | None) 
     if target is not None:
         if known_column(target, declaration).type not in NUMBERS:
             raise QueryRefused(
-                f"'{target}' is not a column of numbers, so it has no linear model"
-                "\nhint: AdditiveClassifier predicts classes"
+                f"'{target}' is not a column of numbers, so a linear model cannot predict it\nhint: "
+                "AdditiveClassifier predicts classes"
             )
         scale = Scale(target, measured_column(Aggregate("mean", Column(target)), declaration, steps_most=STEPS_MOST))
     return LinearDesign(
@@ -126,7 +126,8 @@ def design_of(table: Table, target: str | None, features: Iterable[str] | None) 
 
 
 def bins_of(noisy_counts: Integers, least: float) -> Integers:
-    """Return the bin of each cell of a listed column: its own where enough people are in it, else one for the rest."""
+    """Return the bin of each cell of a listed column: a separate one if enough people are in it, else one for the
+    rest."""
     large = noisy_counts >= least
     bins = np.cumsum(large) - 1
     bins[~large] = int(large.sum())
@@ -165,13 +166,14 @@ def numbers_named(table: Table) -> list[str]:
 
 
 def columns_in(rows: Any, names: Sequence[str]) -> dict[str, Any]:
-    """Return the columns of anybody's rows, a frame or a dict of columns."""
+    """Return the columns of unprotected rows, a frame or a dict of columns."""
     found = {}
     for name in names:
         try:
             found[name] = rows[name]
         except (KeyError, IndexError, TypeError, ValueError):
             raise InvalidParameter(
-                f"the rows have no column '{name}'\nhint: pass a frame, or a dict of columns, with the model's features"
+                f"the rows lack the column '{name}'\nhint: pass a frame, or a dict of columns, with the model's "
+                "features"
             ) from None
     return found

@@ -1,8 +1,8 @@
 """Least squares from noisy moments: the best guess for predicting, and coefficients with intervals that hold.
 
-Two estimates of one thing. `shrunk` is for predicting: the mean of the coefficients given the noisy moments, whose
-noise is known, and a common prior size that the moments choose themselves. It is the better guess, and no interval is
-about it. `inference` is for reading: the solution of the noisy normal equations for those terms that the noise leaves
+Two estimates of one thing. `shrunk` is for predicting: the mean of the coefficients given the noisy moments, the known
+variance of their noise, and a common prior size that the moments choose themselves. The guess is better, but has no
+interval. `inference` is for reading: the solution of the noisy normal equations for those terms that the noise leaves
 apart from each other. Its error is that of the sample and that of the noise, and both are known
 (docs/proofs/linear.md). Which terms these are is decided by the noisy products of features, never by the target.
 """
@@ -19,7 +19,7 @@ from tacit.privacy import Floats
 PRIOR_SIZES = (0.005, 0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64)
 # The constant is not shrunk.
 CONSTANT_SIZE = 10.0
-# A term is read if what it has of its own is this many standard deviations of its noise.
+# A term is read if its independent part is this many standard deviations of its noise.
 CLEAR = 7.0
 # How much the variance of errors is expected to differ between cells, as a part of it.
 UNEVEN = 0.5
@@ -77,10 +77,10 @@ def _posterior(
 
 
 def clear_terms(gram: NoisyGram, bases: Sequence[int]) -> tuple[int, ...]:
-    """Return the places of terms that the noise leaves apart from each other; the constant is always one.
+    """Return the indices of terms that remain distinguishable under the noise; the constant is always one.
 
-    The term with most of its own, in standard deviations of its noise, comes first; what it has of its own is what the
-    terms before it leave. `bases` are cells that others are compared with: one of each column.
+    The term with the largest independent part, in standard deviations of its noise, comes first; the independent part
+    is the part that earlier terms do not explain. `bases` are cells that others are compared with: one of each column.
     """
     chosen, left = [0], [place for place in range(1, len(gram.matrix)) if place not in set(bases)]
     matrix = gram.matrix
@@ -132,7 +132,7 @@ def inference(
 
 
 def _variances(gram: NoisyGram, variance: float, squared_errors: Floats, sigma: float) -> Floats:
-    """Return the variance of errors at each place: what was found there, drawn to the common one by its noise."""
+    """Return the variance of errors at each index: the estimate there, drawn to the common one by its noise."""
     weights = np.maximum(np.diag(gram.matrix), 1.0)
     common = max(float(squared_errors[0]) / gram.rows, 1e-12)
     found = squared_errors / weights

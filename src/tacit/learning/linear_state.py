@@ -1,7 +1,7 @@
-"""What a linear model asks of rows, round by round, and what it makes of the noisy integers that come back.
+"""The rounds of a linear model, and its result from the noisy integers that come back.
 
-`asked_of` is the algorithm that is charged for; its result, plain integers, is stored in the ledger. `LinearState` is
-computed from these integers and public facts alone, so a stored model is the same model.
+`asked_of` is the charged algorithm; its result, plain integers, is stored in the ledger. `LinearState` is computed
+only from these integers and public facts, so a stored model is the same model.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ FOR_COUNTS = Fraction(5, 100)
 FOR_PRODUCTS = Fraction(33, 100)
 FOR_TARGET = Fraction(55, 100)
 FOR_ERRORS = Fraction(7, 100)
-# A cell of its own has so many standard deviations of noise of people.
+# The least people of a separate cell, in standard deviations of noise.
 LEAST = 3.0
 # Squared errors count up to this, in half ranges of the target squared.
 CAP = UNIT // 2
@@ -45,7 +45,7 @@ def wanted_of(design: LinearDesign) -> list[tuple[int, Fraction]]:
 
 
 def least_of(events: tuple[GaussianNoise, ...]) -> float:
-    """Return how many units a cell of its own has at least, by noisy counts."""
+    """Return the least number of units in a separate cell, by noisy counts."""
     return LEAST * max(float(event.sigma) for event in events[:2]) / UNIT
 
 
@@ -104,7 +104,7 @@ class LinearState:
         return shrunk(self.gram, self.target)
 
     def squared_errors(self) -> SquaredErrors:
-        """Return the model whose squared errors are asked for: the coefficients to predict with, in whole steps."""
+        """Return the model for the round of squared errors: the coefficients to predict with, in whole steps."""
         whole = np.clip(np.rint(self.weights * NUMBER_ONE), -SCORE_MOST, SCORE_MOST).astype(np.int64)
         products = self.design.products
         return SquaredErrors(

@@ -19,7 +19,7 @@ NOTE_WIDTH = 96
 
 @dataclass(frozen=True)
 class Coefficient:
-    """One term: its coefficient, standard error and interval; `noise` is the part of its variance that is noise."""
+    """A term: its coefficient, standard error and interval; `noise` is the part of its variance that is noise."""
 
     term: str
     coefficient: float
@@ -31,17 +31,17 @@ class Coefficient:
 
 @dataclass(frozen=True, repr=False)
 class LinearPlan:
-    """What a linear model reads and costs. It is made of public facts, and free."""
+    """The columns and the cost of a linear model. The plan is made of public facts, and free."""
 
     design: LinearDesign
     events: tuple[GaussianNoise, ...]
     asked: ApproximateLoss
-    table: Table  # with what is known of its columns
-    known: KnownColumns  # of columns that nobody declared
+    table: Table  # with the known facts of its columns
+    known: KnownColumns  # of undeclared columns
 
     @property
     def loss(self) -> ApproximateLoss:
-        """What fitting costs: the epsilon asked for, and the delta that its noise takes."""
+        """The cost of fitting: the requested epsilon, and the delta of its noise."""
         return ApproximateLoss(self.asked.epsilon, self.asked.delta)
 
     def __str__(self) -> str:
@@ -57,7 +57,7 @@ class LinearPlan:
             of_target = float(self.events[-2].sigma) / UNIT * target.half
             lines.append(f"noise of a sum of {target.name}: a standard deviation of {of_target:,.0f}")
         if design.listed:
-            lines.append(f"a value has a term of its own from about {least_of(self.events):,.0f} people on")
+            lines.append(f"a value has a separate term from about {least_of(self.events):,.0f} people on")
         whole = self.asked.epsilon + self.known.cost
         lines.append(f"cost: epsilon {float(whole):.6g} at delta {float(self.asked.delta):.2g}")
         lines += [self.known.words] if self.known.words else []
@@ -119,15 +119,15 @@ class LinearSummary:
     def _notes(self) -> list[str]:
         notes = [
             "Standard errors and intervals are of the sample and of the noise; 'noise' is its part of the variance."
-            " They are about least squares on these terms in the whole population, numbers clamped into their ranges,"
-            " each person counting once."
+            " The coefficients estimate least squares on these terms in the whole population, with numbers "
+            "clamped to their ranges, and each person counted once."
         ]
         if self.bases:
             notes.append(f"Compared with: {'; '.join(f'{name}: {value}' for name, value in self.bases)}.")
         if self.left_out:
             notes.append(
-                f"Left out, since the noise hides what they add: {', '.join(_by_column(self.left_out))}. What is left"
-                " out of a list counts with what it is compared with. predict() uses all terms, drawn to 0 by the noise"
+                f"Left out, since the noise hides their effect: {', '.join(_by_column(self.left_out))}. Values "
+                "left out of a list count with its base value. predict() uses all terms, drawn to 0 by the noise"
                 " they have (coef_)."
             )
         return [line for note in notes for line in textwrap.wrap(note, NOTE_WIDTH)]
@@ -143,7 +143,7 @@ def _by_column(terms: Sequence[str]) -> list[str]:
 
 
 def _digits(value: float) -> str:
-    """Return a number with four significant digits, and no exponent where it can be read without."""
+    """Return a number with four significant digits, without an exponent if possible."""
     if value != 0 and not 1e-4 <= abs(value) < 1e7:
         return f"{value:.3e}"
     places = max(0, 4 - len(f"{abs(value):.0f}")) if abs(value) >= 1 else 4

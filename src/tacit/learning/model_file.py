@@ -1,8 +1,8 @@
 """A fitted model as a file of JSON, and back: noisy integers and public facts, and never code.
 
-A model holds nothing of rows but what was released, so its file may be sent and published. What is read back is equal
-to what was written. A file that somebody else wrote can name no class and run nothing: each field is read as the type
-that the model's own records say, and anything else is refused.
+From rows a model holds only released numbers, so its file may be sent and published. A loaded model equals the saved
+one. A file from a stranger can name no class and run no code: fields are read as the types of the model's own records,
+and other values are refused.
 """
 
 import json
@@ -35,7 +35,7 @@ KINDS: dict[str, type[Estimator]] = {
     "LinearRegression": LinearRegression,
     "PCA": PCA,
 }
-# What is for rows in arrays is about the rows, and not about the model.
+# Parameters for rows in arrays are about the rows, and not about the model.
 NOT_KEPT = ("ranges", "keys", "unit", "budget", "ledger")
 NOT_A_MODEL = "the file is not a model that was saved with Tacit\nhint: model.save('model.json') writes one"
 
@@ -140,7 +140,7 @@ def _tuples(value: Any) -> Any:
 
 
 def _refuse_other_shapes(model: AdditiveModel) -> None:
-    """Refuse a model whose bins or effects do not fit its features; predicting would fail in other words."""
+    """Refuse a model with bins or effects that do not fit its features; predicting would fail in other words."""
     scores = len(model.shapes.intercept)
     cells = [feature.cells for feature in model.features]
     cells += [cells[first] * cells[second] for first, second in model.pairs]
@@ -202,7 +202,7 @@ def _sequence(origin: Any, arguments: tuple[Any, ...], record: Any) -> Any:
 
 
 def _one_of(kinds: tuple[Any, ...], record: Any) -> Any:
-    """Return the one of several types that a record is: nothing, a column, a dataclass, a tuple, or a plain value."""
+    """Return the matching type of a record: None, a column, a dataclass, a tuple, or a plain value."""
     if record is None and NoneType in kinds:
         return None
     if Column in kinds:

@@ -1,7 +1,7 @@
-"""Noisy moments: the sums of products that one or two rounds released, as a matrix, and what is known of their noise.
+"""Noisy moments: the sums of products that one or two rounds released, as a matrix, with the variance of their noise.
 
-All numbers are in half ranges: a number is -1 at the low end of its range and 1 at its high end, a cell is 1 where a
-row is in it. Place 0 is the constant, then come the numbers, then the cells of each column. Everything here is
+All numbers are in half ranges: a number is -1 at the low end of its range and 1 at its high end, a cell is 1 for a row
+in it. Index 0 is the constant, then come the numbers, then the cells of each column. Everything here is
 arithmetic on released integers and public facts.
 """
 

@@ -28,9 +28,9 @@ VERSION = "principal components 1"
 class PCA(Estimator):
     """Principal components of the ranged numbers of a protected table, charged once.
 
-    `epsilon` and `delta` are what fitting costs. `scale` says what a column is divided by: "range" is half its declared
-    range, "standard" its noisy standard deviation, None nothing. `explained_variance_` is in these units;
-    `explained_variance_error_` is its ± for the noise: within it is, with 95 % probability, what the table has.
+    `epsilon` and `delta` are the cost of fitting. `scale` is the divisor of a column: "range" is half its declared
+    range, "standard" its noisy standard deviation, None is 1. `explained_variance_` is in these units;
+    `explained_variance_error_` is its ± for the noise: the interval holds the table's value with 95 % probability.
 
         model = PCA(n_components=2, epsilon=1).fit(adult)
         model.transform(anybodys_rows)
@@ -68,10 +68,10 @@ class PCA(Estimator):
         learn: Learn = None,
         analyst: str | None = None,
     ) -> LinearPlan:
-        """Return what fitting would read and cost, from public facts: free.
+        """Return the columns and the cost of a fit, from public facts: free.
 
-        Ranges that nobody declared are learned first, for a part of epsilon; with `learn=False` they are refused, and
-        where no features are named, columns without a range are left out.
+        Undeclared ranges are learned first, for a part of epsilon; with `learn=False` they are refused, and without
+        named features, columns without a range are left out.
         """
         known = known_columns(table, features, None, self.epsilon, numbers_only=True, learn=learn, analyst=analyst)
         rows = filtered(known.table, where)
@@ -90,11 +90,13 @@ class PCA(Estimator):
     ) -> Self:
         """Return the components, learned from a table's rows: charged first, then read. The same fit again is free.
 
-        Or `fit(X)` of an array or a frame, with what the estimator was told of it: `ranges`, `budget`, `ledger`. As
-        scikit-learn's, it takes a `y` beside an array and does not look at it.
+        Or `fit(X)` of an array or a frame, with the estimator's own declarations: `ranges`, `budget`, `ledger`. Like
+        scikit-learn's, it takes a `y` beside an array and ignores it.
         """
         if y is not None and isinstance(rows, Table):
-            raise InvalidParameter("principal components have no target\nhint: fit(table, features=['age', 'hours'])")
+            raise InvalidParameter(
+                "principal components do not have a target\nhint: fit(table, features=['age', 'hours'])"
+            )
         protected = rows if isinstance(rows, Table) else protected_rows(self, rows, None, None, has_target=False)[0]
         learn = learn if isinstance(rows, Table) else False  # of arrays, everything is declared
 
@@ -171,7 +173,7 @@ class PCA(Estimator):
         self.n_features_in_ = len(design.features)
 
     def transform(self, rows: Any) -> Floats:
-        """Return the components of anybody's rows, (rows, components); NaN where a number is missing."""
+        """Return the components of unprotected rows, (rows, components); NaN if a number is missing."""
         design = self._fitted()
         columns = columns_in(rows_for(self, design.features, rows), design.features)
         values = np.column_stack(
@@ -186,7 +188,7 @@ class PCA(Estimator):
         return np.array([f"pca{place}" for place in range(self.n_components_)], dtype=object)
 
     def __sklearn_tags__(self) -> Any:
-        """Return what scikit-learn should know: it transforms, and has no target."""
+        """Return the tags for scikit-learn: it transforms, without a target."""
         from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
 
         return Tags(
@@ -205,10 +207,11 @@ class PCA(Estimator):
 
 
 def _errors(gram: NoisyGram, middle: Floats, directions: Floats, values: Floats) -> Floats:
-    """Return the 95 % half width of each variance for the noise: its own, and what noise takes from other directions.
+    """Return the 95 % half width of each variance for the noise: the direction's own noise, and the effect of noise in
+    other directions.
 
     A direction's variance is wᵀAw / n with w = (-middle·v, v). Noise that mixes two directions moves their variances
-    apart by its square over their distance, or by itself where they are nearer than that.
+    apart by its square over their distance, or by itself if they are nearer than that.
     """
     along = np.vstack([-middle @ directions, directions])
     width = NormalDist().inv_cdf(0.975)

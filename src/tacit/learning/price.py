@@ -1,10 +1,10 @@
-"""What noise a model's rounds get for an epsilon: all of them together are one Gaussian batch.
+"""The noise of a model's rounds for an epsilon: all of them together are one Gaussian batch.
 
 The loss is divided among kinds of rounds by shares of 1/sigma², and no arithmetic on rows is involved. The whole batch
 is within the call's epsilon at its delta, and within the rho that a budget of that size has room for: so it fits either
 arm of the budget's rule (docs/proofs/rounds.md). Without a delta a model has its share of the eighth of the budget's
-delta that is for noise. A delta that is given is the model's own, all of it for noise, since a model finds no keys: if
-it is more than that share, three quarters of it are charged where a budget's thresholds are (docs/proofs/ledger.md).
+delta that is for noise. A given delta is the model's own, all of it for noise, since a model finds no keys: if it is
+more than that share, three quarters of it are charged to a budget's thresholds (docs/proofs/ledger.md).
 Such a batch is made for addition only, so it need not fit the other arm.
 """
 
@@ -40,7 +40,7 @@ from tacit.privacy import (
 
 # sigma is rounded up to this many binary digits
 SIGMA_BITS = 40
-# what the roundings may differ by, and more
+# the largest difference of the roundings, with a margin
 ROUNDING = Fraction(1, 2**30)
 # the most of a budget's delta that one model's noise may take, and the part of it that is charged as thresholds are
 MOST = FOR_KEYS + FOR_NOISE
@@ -53,8 +53,7 @@ def noise_for(
     """Return the events of a batch, and the (epsilon, delta) that its noise is made for: the batch is within it.
 
     `wanted` has, for each kind of round, the square of how far adding or removing one unit moves all its rounds
-    together, and its share of the loss; shares add up to 1. Where neighbours replace a unit, everything moves twice as
-    far, which is added here.
+    together, and its share of the loss; shares add up to 1. If neighbours replace a unit, all moves are doubled here.
     """
     budget = session.registered.budget
     spend = make_spend(epsilon, _whole(delta, budget), "gaussian", budget)
@@ -90,7 +89,7 @@ def noise_for(
 def _batch(
     squares: Sequence[Fraction], shares: Sequence[Fraction], loss: ApproximateLoss, least: Fraction
 ) -> tuple[GaussianNoise, ...]:
-    """Return noise that is within the loss by its exact law, of no smaller variance than `least` in all."""
+    """Return noise that is within the loss by its exact law, with a total variance of at least `least`."""
     total = sum(squares, Fraction(0))
     variance, growth = max(gaussian_sigma_vector(total, loss.epsilon, loss.delta) ** 2, least), ROUNDING
     while True:
@@ -115,7 +114,7 @@ def _whole(delta: Number | None, budget: Loss) -> Fraction | None:
 
 
 def replaced(session: Session) -> int:
-    """Return by what the square of a move is multiplied: 4 where neighbours replace a unit, and two units move."""
+    """Return the factor for the square of a move: 4 if neighbours replace a unit, since two units move."""
     return 4 if session.declaration.neighbours == "replace" else 1
 
 

@@ -1,11 +1,11 @@
-"""What is believed of all terms' effects: the estimate that errs least, given exactly how much noise was added.
+"""The prior of all terms' effects: the estimate with the least error, given the exact variance of the noise.
 
 Effects are believed to be drawn around 0 with a spread, those of ordered bins near their neighbours'. Noisy sums are
-the curvature times the effects, with the noise of privacy and of sampling. How far the effects of a term lie apart, and
-how smoothly they follow each other, nobody knows: every spread and smoothness of a small grid is tried, and estimates
-are averaged by how probable each makes the noisy sums. A term that tells nothing is so shrunk to nothing.
+the curvature times the effects, with the noise of privacy and of sampling. The spread of a term's effects, and their
+smoothness, are unknown: every spread and smoothness of a small grid is tried, and estimates are averaged by the
+probability of the noisy sums under each. A term without information is so shrunk to zero.
 
-Bins are linked to the next one alone, so that every equation has three diagonals; all terms are solved side by side,
+Bins are linked only to the next one, so that every equation has three diagonals; all terms are solved side by side,
 padded to the one with the most bins.
 """
 
@@ -28,11 +28,11 @@ TINY = 1e-9
 
 @dataclass(frozen=True)
 class Term:
-    """One term's bins: noisy counts that add up to all people, which are learned, and how many form a chain."""
+    """A term's bins: noisy counts that add up to all people, the learned bins, and the number of bins in a chain."""
 
     counts: Floats
     learned: Flags
-    chain: int  # the first so many bins follow each other in order; 0: none do
+    chain: int  # the first bins, of this number, follow each other in order; 0: none do
 
     @property
     def size(self) -> int:
@@ -53,10 +53,10 @@ class TermBins:
             self.learned[: term.size, place] = term.learned & (term.size > 1)
             self.linked[: max(term.chain - 1, 0), place] = True
         self.linked &= self.learned[:-1] & self.learned[1:]
-        self.linked = self.linked[: max(0, *(term.chain - 1 for term in terms))]  # none is linked beyond
+        self.linked = self.linked[: max(0, *(term.chain - 1 for term in terms))]  # later bins are not linked
 
     def centred(self, effects: Floats, people: float) -> Floats:
-        """Return effects (bins, classes, terms) whose mean over people is 0, so that terms do not overlap."""
+        """Return effects (bins, classes, terms) with a mean over people of 0, so that terms do not overlap."""
         means = (effects * self.counts[:, None]).sum(axis=0) / people
         inside: Floats = np.where(self.learned[:, None], effects - means, 0.0)
         return inside
@@ -159,9 +159,9 @@ class BandSolver:
 
 @dataclass(frozen=True)
 class Seen:
-    """What noisy sums tell of effects: (bins, classes, terms) each.
+    """The information of noisy sums on effects: (bins, classes, terms) each.
 
-    Told is info times effects, but for an error of this variance.
+    `told` is info times effects, with an error of this variance.
     """
 
     told: Floats
@@ -170,7 +170,7 @@ class Seen:
 
 
 def believed(terms: TermBins, prior: Prior, seen: Seen, *, deviations: bool) -> tuple[Floats, Floats]:
-    """Return the mean of all effects that remain possible, and their deviations where they are wanted."""
+    """Return the mean of all effects that remain possible, and their deviations if requested."""
     learned = terms.learned[:, None]
     precision = np.where(learned, seen.info**2 / seen.variance, 0.0)
     right = np.where(learned, seen.info * seen.told / seen.variance, 0.0)
@@ -200,10 +200,10 @@ FALSE_ALARM = 0.01
 def signals(terms: TermBins, seen: Seen, people: float, moving: Floats) -> Floats:
     """Return how far the sums of all bins of each term are from noise: (classes, terms); above 1 it has an effect.
 
-    It is a quadratic form of the sums under their covariance, over what it exceeds with probability `FALSE_ALARM` for a
-    term without any effect (chi-squared, the noise being Gaussian). Sums of different bins have noise of their own;
-    that their common level is subtracted makes them dependent, which the covariance says. `moving` is the variance of
-    effects that were still moving: it makes the test more careful.
+    The ratio is a quadratic form of the sums under their covariance, over the value it exceeds with probability
+    `FALSE_ALARM` for a term without any effect (chi-squared, the noise being Gaussian). Sums of different bins have
+    independent noise; subtracting their common level makes them dependent, which the covariance includes. `moving` is
+    the variance of effects that were still moving: it makes the test more careful.
     """
     found: Floats = np.zeros(seen.told.shape[1:])
     for term, size in enumerate(terms.sizes):

@@ -1,8 +1,8 @@
-"""`train`, the one way a model reads rows: reserve every event, code rows once, ask in rounds, store what was drawn.
+"""`train`, the one way a model reads rows: reserve every event, code rows once, ask in rounds, store the drawn numbers.
 
-This is the only file of the room that sees a secret. An algorithm is a function of `Rounds`, which hands out noisy
-integers alone: each call takes what it moves from a reserved event, and is refused where nothing is left. So whatever
-an algorithm does with what it has seen, all of it together is the batch that was charged (docs/proofs/rounds.md).
+This is the only file of the room that sees a secret. An algorithm is a function of `Rounds`, which hands out only
+noisy integers: each call takes its move from a reserved event, and is refused if the event is used up. So with any use
+of the earlier results, all rounds together are the batch that was charged (docs/proofs/rounds.md).
 """
 
 import hashlib
@@ -44,9 +44,9 @@ def print_nothing(_: float) -> None:
 
 @contextmanager
 def progress(events: Sequence[GaussianNoise], *, shown: bool) -> Iterator[Tick]:
-    """Yield a function to call after each round, which moves a bar on a terminal and nothing elsewhere.
+    """Yield a function to call after each round, which moves a bar on a terminal and does nothing elsewhere.
 
-    The bar shows rounds against what was reserved for them, which is public, and nothing of rows. Where answers leave
+    The bar shows rounds against the reserved ones, which are public, and never depends on rows. Where answers leave
     on a public clock it is not shown: how long a round takes may depend on rows.
     """
     if not shown or not sys.stderr.isatty():
@@ -61,7 +61,7 @@ def progress(events: Sequence[GaussianNoise], *, shown: bool) -> Iterator[Tick]:
 
 
 class Lesson(Protocol):
-    """What models that vote are asked; `counted` must be moved by one unit as `moves_squared` says."""
+    """The questions to models that vote; `counted` must be moved by one unit as `moves_squared` says."""
 
     @property
     def moves_squared(self) -> int:
@@ -84,7 +84,7 @@ class Rounds:
         self._rows = rows
         self._left = [event.sensitivity_squared for event in events]
         self._events = tuple(events)
-        self._moves = moves  # by what the square of a unit's move is multiplied: 4 where a unit is replaced
+        self._moves = moves  # the factor for the square of a unit's move: 4 if a unit is replaced
         self._at = 0
         self._tick = tick
 
@@ -139,7 +139,7 @@ class Rounds:
         return np.array(noisy, dtype=np.int64)
 
     def _taken(self, moves_squared: int) -> GaussianNoise:
-        """Return the noise of a round that one unit moves so far, of what is left of the reserved events."""
+        """Return the noise of a round that one unit moves by this length, from the rest of the reserved events."""
         squared = Fraction(moves_squared) * self._moves
         while self._at < len(self._events) and self._left[self._at] < squared:
             self._at += 1

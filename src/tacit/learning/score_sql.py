@@ -1,7 +1,7 @@
 """A fitted additive model as one SELECT, to score rows in a database: CASE, EXP and arithmetic only.
 
-It is made of public facts and released numbers. It gives what `predict_proba` and `predict` give, except
-for the last digits; the score itself stays beside it. `tacit.query` escapes it for a database.
+The SELECT is made of public facts and released numbers. Its results equal those of `predict_proba` and `predict`,
+except for the last digits; the score itself stays beside it. `tacit.query` escapes it for a database.
 """
 
 from collections.abc import Sequence

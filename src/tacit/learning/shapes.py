@@ -1,9 +1,9 @@
 """The arithmetic of additive models: noisy counts become bins, and noisy residual sums become one shape for each term.
 
-It sees noisy integers and public facts alone, so all of it is post-processing. Each round gives, for every bin of every
-term, the sum of what the model so far gets wrong. A term's estimate is the mean of what the rounds tell of it, later
-ones weighing more, shrunk by what is known exactly: how much noise was added. How far a term's effects may lie apart,
-and how smoothly they follow each other, is chosen for each term as what explains its noisy sums best (empirical Bayes).
+The input is only noisy integers and public facts, so all of it is post-processing. A round gives, for every bin of
+every term, the sum of the model's errors so far. A term's estimate is the mean of the rounds' estimates, with larger
+weights for later ones, shrunk by the exactly known variance of the noise. The spread of a term's effects, and their
+smoothness, are chosen for each term to explain its noisy sums best (empirical Bayes).
 """
 
 import json
@@ -20,19 +20,20 @@ from tacit.learning.starting import Start, curved_at, start_of
 from tacit.plan import SCORE_BITS, UNIT, BinMaps, ClassTarget, PairedBins, Scores, ValueTarget
 from tacit.privacy import Floats, Integers
 
-# A bin has at least so many standard deviations of all rounds' noise together, and so many of its own count's.
+# The least size of a bin, in standard deviations of all rounds' noise together, and of its own count's.
 LEAST_NOISE, LEAST_COUNT, LEAST_PEOPLE = 3.0, 2.0, 20.0
 BINS_MOST, PAIR_BINS_MOST = 32, 8
 # The round t weighs about in proportion to t^WEIGHT: later ones know more of the other terms.
 WEIGHT = 0.5
-# Late rounds weigh in proportion to t^LATE_WEIGHT; effects may have so many times as far to go as late ones are apart.
+# Late rounds weigh in proportion to t^LATE_WEIGHT; the assumed remaining move of effects, in multiples of the late
+# rounds' differences.
 LATE_WEIGHT, STILL_MOVES = 6, 4.0
 SCORE_UNIT = 1 << SCORE_BITS
 EFFECT_MOST = 16.0
 
 
 class AskedRounds(Protocol):
-    """What the arithmetic asks of rows: noisy integers alone."""
+    """The part of the arithmetic that asks about rows: only noisy integers."""
 
     def counts(self, columns: Sequence[int] | None = None) -> list[Integers]:
         """Return noisy counts of cells, in steps of UNIT."""
@@ -67,13 +68,13 @@ class Recipe:
 
     @property
     def whole_noise(self) -> float:
-        """The noise of the mean of all rounds, times their number: what is told of a bin errs by this many people."""
+        """The noise of the mean of all rounds, times their number: the error of a bin, in people."""
         return self.round_noise / sqrt(self.rounds)
 
 
 @dataclass(frozen=True)
 class Shape:
-    """One term: its bins, what each adds to the score of each class, and the standard deviation of that."""
+    """A term: its bins, their contributions to the score of each class, and the standard deviations of those."""
 
     bins: list[int]  # the bin of each cell; of a pair, of each pair of cells, the first feature's cells going slowest
     people: list[float]  # noisy
@@ -107,7 +108,7 @@ class Shapes:
 
 @dataclass(frozen=True)
 class Learned:
-    """What is believed so far: the intercept by class and its deviation, effects and theirs by bin, class and term."""
+    """The current estimate: the intercept by class and its deviation, effects and theirs by bin, class and term."""
 
     intercept: Floats
     intercept_deviation: Floats
@@ -123,7 +124,8 @@ class Learned:
 
 
 class Late:
-    """What the last rounds tell beside all of them: where they differ by more than noise, effects were still moving."""
+    """The estimate of the last rounds beside that of all: a difference larger than noise shows that effects were still
+    moving."""
 
     def __init__(self, told: Floats) -> None:
         self.told, self.info = np.zeros_like(told), np.zeros_like(told)
@@ -138,19 +140,19 @@ class Late:
         self.shared = (1 - own) * (1 - step) * self.shared + own * step * noise
 
     def moving(self, told: Floats, info: Floats, noise: float, terms: TermBins, people: float) -> Floats:
-        """Return the variance, by class and term, of what effects have yet to move: as far as they moved lately."""
+        """Return the variance, by class and term, of the remaining move of effects: equal to their latest move."""
         inside = terms.learned[:, None] & (info > 0)
         apart = self.told / np.where(inside, self.info, 1.0) - told / np.where(inside, info, 1.0)
         by_noise = (self.noise + noise - 2 * self.shared) / np.where(inside, info, 1.0) ** 2
         weights = np.where(inside, terms.counts[:, None] / people, 0.0)
         squares = (weights * (apart**2 - by_noise)).sum(axis=0)
-        squares -= np.sqrt(2 * (weights**2 * by_noise**2).sum(axis=0))  # what noise alone may well make of it
+        squares -= np.sqrt(2 * (weights**2 * by_noise**2).sum(axis=0))  # the part that noise could explain
         variance: Floats = STILL_MOVES**2 * np.maximum(squares, 0.0)
         return variance
 
 
 class Blocks:
-    """Where the sums of each term, class and bin are in a round's numbers, and the other way round."""
+    """The map between each term, class and bin and the sums in a round's numbers."""
 
     def __init__(self, sizes: Sequence[int], classes: int) -> None:
         starts = np.cumsum([0, *(classes * size for size in sizes)])
@@ -159,7 +161,7 @@ class Blocks:
         inside = bins < np.array(sizes)
         self.places = np.where(inside, starts[:-1] + kinds * np.array(sizes) + bins, 0)
         self.inside = np.broadcast_to(inside, self.places.shape)
-        # one of few bins errs less
+        # with few bins the error is smaller
         self.weights = np.array([1 / size for size in sizes])
 
     def read(self, noisy: Floats) -> tuple[Floats, Floats]:
@@ -219,7 +221,7 @@ def _people(noisy: Sequence[Floats], recipe: Recipe) -> float:
 
 
 def _counted(counts: Floats, people: float, least: float) -> Floats:
-    """Return counts that are not below what noise makes of none, and add up to all people."""
+    """Return counts of at least the noise's contribution to zero, which add up to all people."""
     raised = np.maximum(counts, least)
     scaled: Floats = raised * (people / raised.sum())
     return scaled
@@ -309,7 +311,7 @@ def _rounds(
 
 
 def _narrower(recipe: Recipe, start: Start) -> tuple[int, int]:
-    """Return a clip that a target's spread allows, and how many rounds of it cost as much as those reserved."""
+    """Return a clip that a target's spread allows, and the number of rounds with it that cost the reserved loss."""
     clip, times = recipe.clip, recipe.rounds
     for _ in range(2):
         if clip / UNIT < 5 * start.scale:

@@ -1,7 +1,7 @@
-"""Where a fit starts, and how steep it is: intercept, curvature and spread from a noisy histogram of the target.
+"""The start of a fit, and its curvature: intercept, curvature and spread from a noisy histogram of the target.
 
-Clipped residuals have a model of their own: the score at which they add up to zero is not the logit of a probability,
-but a known function of it. `clipped_chance` and `chance_of` go between the two, so that predictions are probabilities.
+Clipped residuals need a separate link: the score at which they add up to zero is not the logit of a probability, but a
+known function of it. `clipped_chance` and `chance_of` go between the two, so that predictions are probabilities.
 """
 
 from dataclasses import dataclass
@@ -17,9 +17,9 @@ from tacit.privacy import Floats
 # A model that knows the features is surer than its start, but features overlap, which adds curvature: about this.
 FALLS_TO = 1.3
 CHANCE_LEAST = 1e-3
-# Cells whose count is so many deviations of its noise above 0 are taken to hold people.
+# Cells with a count this many deviations of its noise above 0 are taken to hold people.
 SEEN = 2.5
-# Where a normal law is looked at for a mean over it, and what each point weighs.
+# The points at which a normal law is evaluated for a mean over it, and their weights.
 POINTS, PARTS = np.polynomial.hermite_e.hermegauss(7)
 PARTS = PARTS / PARTS.sum()
 
@@ -60,9 +60,9 @@ def start_of(
 
 
 def without_noise(noisy: Floats, noise: float) -> Floats:
-    """Return noisy counts of cells in order, those set to 0 which noise alone may well have made.
+    """Return noisy counts of cells in order, with those set to 0 that noise could have made.
 
-    Halves are looked at, then their halves: many cells of a few people each are seen together where none is alone.
+    Halves are tested, then their halves: many cells of a few people each are found together even if each is too small.
     Taking every count above 0 as it is would put people all over an empty range, and make a narrow target look wide.
 
     >>> without_noise(np.array([90.0, 30.0, 4.0, -3.0]), 2.0).tolist()
@@ -105,8 +105,8 @@ def curved_at(
 ) -> Curved:
     """Return how steep residuals are at a model.
 
-    Of two classes it is the mean over the scores that people of a bin have, were the other terms independent of it:
-    where one class is rare, bins differ by a factor of ten. Elsewhere it is what the start tells.
+    For two classes it is the mean over the scores of a bin's people, if the other terms were independent of it: with a
+    rare class, bins differ by a factor of ten. Otherwise it is the value at the start.
     """
     if link != "logistic":
         curvature, variance = start.curvature[:, None], start.variance[:, None]

@@ -1,12 +1,12 @@
 """`Teachers`: many small models on disjoint people vote on public rows, and only noisy counts of votes leave (PATE).
 
-Each unit is dealt to one teacher by a salted hash, so one unit changes one teacher, and with it one vote on each public
-row (docs/proofs/votes.md). Teachers are trained after the charge, vote and are gone: no model of protected rows is ever
-kept, shown or pickled. The estimator's own code runs on rows, so the curator, who has the rows, must trust it; over a
-server there are no teachers.
+A salted hash deals each unit to one teacher, so one unit changes one teacher, and with it one vote on each public row
+(docs/proofs/votes.md). Teachers are trained after the charge, vote and are gone: no model of protected rows is ever
+kept, shown or pickled. The estimator's own code runs on rows, so the curator, who owns the rows, must trust it; over a
+server teachers are not offered.
 
-The cost does not depend on the data. A smaller cost, for rows on which teachers agree, is known; but it tells how far
-they agree, which is a secret by itself, so it cannot be a charge and is not shown.
+The cost does not depend on the data. A smaller cost, for rows on which teachers agree, is known; but it reveals how
+far they agree, which is a secret by itself, so it cannot be a charge and is not shown.
 """
 
 import contextlib
@@ -42,7 +42,7 @@ TRIED_ROWS = 60
 
 @dataclass(frozen=True, eq=False)
 class TeachingTask:
-    """What teachers are asked, in public: how to learn, from which cells, and about which public rows."""
+    """The public task of teachers: the estimator, the cells, and the public rows."""
 
     estimator: Any
     count: int
@@ -68,7 +68,7 @@ class TeachingTask:
     def counted(self, cells: Sequence[Integers]) -> Integers:
         """Return the votes for each public row: `cells` are the features', the target's and the teacher's.
 
-        A teacher's votes are a function of its own rows: they are sorted, so that no other row decides their order.
+        A teacher's votes are a function of its own rows: they are sorted, so that other rows cannot change their order.
         """
         target = np.array(self.classes, dtype=np.int64)[cells[-2]]
         known = target >= 0
@@ -94,7 +94,7 @@ class TeachingTask:
 
 
 def taught(estimator: Any, rows: Floats, target: Integers) -> Any:
-    """Return a fitted copy of an estimator; where it has a seed and none is set, it is 0, so that fits do not mix."""
+    """Return a fitted copy of an estimator; an unset seed becomes 0, so that fits do not mix."""
     made = copy.deepcopy(estimator)
     if hasattr(made, "get_params"):
         free = [name for name, value in made.get_params().items() if name.endswith("random_state") and value is None]
@@ -116,8 +116,8 @@ def matrix_of(features: Sequence[Feature], cells: Sequence[Integers]) -> Floats:
 
 @contextlib.contextmanager
 def _fenced() -> Iterator[None]:
-    """Keep what a teacher's code says from leaving, and its draws from reaching the next teacher's."""
-    before = random.getstate(), np.random.get_state()  # noqa: NPY002 - theirs, not ours: nothing is drawn here
+    """Keep the output of a teacher's code from leaving, and its draws from reaching the next teacher's."""
+    before = random.getstate(), np.random.get_state()  # noqa: NPY002 - theirs, not ours: no noise is drawn here
     try:
         with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
             warnings.simplefilter("ignore")
@@ -130,7 +130,7 @@ def _fenced() -> Iterator[None]:
 
 @dataclass(frozen=True, repr=False)
 class Votes:
-    """Noisy votes on public rows: what was released, and what students learn from."""
+    """Noisy votes on public rows: the released counts, from which students learn."""
 
     noisy: Floats  # (rows, classes), of `count` teachers
     classes: tuple[Any, ...]
@@ -155,13 +155,13 @@ class Votes:
         return np.array(self.classes)[self.noisy.argmax(axis=1)]
 
     def student(self, estimator: Any) -> "Student":
-        """Return a model learned from public rows and noisy votes alone: post-processing, so it may be published."""
+        """Return a model learned only from public rows and noisy votes: post-processing, so it may be published."""
         kinds = len(self.classes)
         rows, target = np.repeat(self.rows, kinds, axis=0), np.tile(np.arange(kinds), len(self.rows))
         made = copy.deepcopy(estimator)
         try:
             made.fit(rows, target, sample_weight=self.shares.ravel())
-        except TypeError:  # it takes no weights: the likeliest class of each row
+        except TypeError:  # it does not take weights: the likeliest class of each row
             made = copy.deepcopy(estimator).fit(self.rows, self.noisy.argmax(axis=1))
         return Student(made, self.classes, self.features)
 
@@ -182,13 +182,13 @@ class Student:
     features: tuple[Feature, ...]
 
     def predict(self, rows: Any) -> Any:
-        """Return the class of each row that anybody may have."""
+        """Return the class of each unprotected row."""
         return np.array(self.classes)[
             np.asarray(self.estimator.predict(read_rows(self.features, rows)), dtype=np.int64)
         ]
 
     def predict_proba(self, rows: Any) -> Any:
-        """Return the probability of each class, where the estimator has them."""
+        """Return the probability of each class, if the estimator has them."""
         return self.estimator.predict_proba(read_rows(self.features, rows))
 
 
@@ -201,7 +201,7 @@ def read_rows(features: Sequence[Feature], rows: Any) -> Floats:
 class Teachers:
     """Models of disjoint people that vote: for estimators that cannot be made private by themselves, and public rows.
 
-    `fit` says which table, and reads nothing. `vote` is charged, then trains and asks them.
+    `fit` names the table, and reads no row. `vote` is charged, then trains and asks them.
     """
 
     def __init__(self, estimator: Any, count: int = 150) -> None:
@@ -215,10 +215,10 @@ class Teachers:
             )
 
     def __repr__(self) -> str:
-        return f"Teachers({type(self.estimator).__name__}, count={self.count}; what they know is withheld)"
+        return f"Teachers({type(self.estimator).__name__}, count={self.count}; their models are withheld)"
 
     def __getstate__(self) -> Any:
-        """Refuse to be pickled: what belongs to protected rows stays where they are."""
+        """Refuse to be pickled: models of protected rows stay in the process."""
         raise TypeError("teachers are not pickled\nhint: pickle the student, which was learned from public rows")
 
     def fit(self, table: Table, *, target: str, features: Iterable[str] | None = None) -> Self:
@@ -237,7 +237,7 @@ class Teachers:
         return self
 
     def _try(self) -> None:
-        """Fit the estimator on made-up rows of the declared cells, and let it say what is wrong with it."""
+        """Fit the estimator on made-up rows of the declared cells, so that its errors appear early."""
         at = np.arange(TRIED_ROWS, dtype=np.int64)
         cells = [(at * (place + 3)) % feature.cells for place, feature in enumerate(self._features)]
         rows = matrix_of(self._features, cells)
@@ -248,7 +248,7 @@ class Teachers:
 
     def _lesson(self, rows: Any) -> TeachingTask:
         if not hasattr(self, "_table"):
-            raise InvalidParameter("these teachers have no table yet\nhint: call fit(table, target='income') first")
+            raise InvalidParameter("these teachers need a table\nhint: call fit(table, target='income') first")
         asked = read_rows(self._features, rows)
         if not 1 <= len(asked) <= ROWS_MOST:
             raise InvalidParameter(f"ask about 1 to {ROWS_MOST:,} public rows\nhint: each one adds noise to all")

@@ -1,7 +1,7 @@
 """The terms of a fitted additive model, as tables, in words and as pictures: every bin with its effect and the ± of it.
 
 The ± is for 95 % and holds the noise of privacy, the chance of sampling, and how far shrinking may have moved the
-effect (`priors.py`). Where a term was made monotone afterwards, it is the ± of the effect before.
+effect (`priors.py`). If a term was made monotone afterwards, the ± is that of the effect before.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,8 +16,8 @@ from tacit.learning.priors import FALSE_ALARM
 from tacit.learning.shapes import Shape
 from tacit.pictures import Panel, Sheet, SheetCell, Spec, as_chart, chart, check_path, page, write
 
-# Of a picture: the letters of a line of its title and its notes, and how many terms it has at most.
-# From this share on, a list is told to match nobody.
+# Of a picture: the letters of a line of its title and its notes, and its most terms.
+# From this share on, a list is reported to match no values.
 UNMATCHED = 0.9
 LETTERS = (64, 96)
 TERMS_MOST = 12
@@ -25,7 +25,7 @@ TERMS_MOST = 12
 
 @dataclass(frozen=True)
 class TermBin:
-    """One bin of a term: what it holds in words, about how many people, its effect and the ± of it."""
+    """A bin of a term: its values in words, about how many people, its effect and the ± of it."""
 
     holds: str
     people: float  # noisy
@@ -36,16 +36,16 @@ class TermBin:
 
 @dataclass(frozen=True, repr=False)
 class ShownTerm:
-    """One term: its bins for one class of several, or for the score that the model has; it prints as a table."""
+    """A term: its bins for one class of several, or for the model's score; printed as a table."""
 
     name: str
-    unit: str  # what effects are in
+    unit: str  # the unit of effects
     by_class: Mapping[Any, tuple[TermBin, ...]]
     signal: float = 0.0  # how far its bins, all together, are from noise; at most 1: they could be noise
 
     @property
     def bins(self) -> tuple[TermBin, ...]:
-        """The bins, of the last class where there are several."""
+        """The bins, of the last class if there are several."""
         return list(self.by_class.values())[-1]
 
     @property
@@ -79,7 +79,7 @@ class ShownTerm:
 
 
 class ModelTerms(Mapping[str, ShownTerm]):
-    """The terms of a model by name: features, then interactions such as "age x sex"; it prints, largest first."""
+    """The terms of a model by name: features, then interactions such as "age x sex"; printed with the largest first."""
 
     def __init__(self, model: AdditiveModel) -> None:
         self._terms = {name: _term(model, place, name) for place, name in enumerate(model.term_names)}
@@ -109,7 +109,7 @@ class ModelTerms(Mapping[str, ShownTerm]):
 
 
 def explained(model: AdditiveModel) -> str:
-    """Return what a model says, in words: what it starts from, and what moves it most, each with its ±."""
+    """Return a model in words: its intercept, and its largest effects, each with its ±."""
     terms = ModelTerms(model)
     what = _predicted(model)
     lines = [f"{what}, as the sum of {len(terms)} terms and a start. Effects are in {unit_of(model)}, ± for 95 %."]
@@ -130,19 +130,20 @@ def explained(model: AdditiveModel) -> str:
             f" {FALSE_ALARM:.0%} are not listed here."
         )
     lines += unmatched(model)
-    lines.append("A bin's effect is beside the others of its term; it says what goes together, not what causes what.")
+    lines.append("A bin's effect is beside the others of its term; it shows association, not causes.")
     return printable("\n".join(lines), keeping="\n")
 
 
 def unmatched(model: AdditiveModel) -> list[str]:
-    """Return a line for each listed feature of which, by noisy counts, nearly nobody has a value of the list."""
+    """Return a line for each listed feature if, by noisy counts, almost none of its values match the list."""
     found = []
     for feature, shape in zip(model.features, model.shapes.shapes, strict=False):
         others = shape.people[shape.bins[feature.cells - 1]]
         if feature.column.measured is None and others >= UNMATCHED * sum(shape.people):
             found.append(
-                f"Nearly nobody has a listed value of {feature.name}: about {others:,.0f} of"
-                f" {sum(shape.people):,.0f} people have none, or another. Are its keys written as they are stored,"
+                f"Almost no listed value of {feature.name} was found: about {others:,.0f} of "
+                f"{sum(shape.people):,.0f} people have a missing or another value. Are its keys written as they "
+                "are stored,"
                 " blanks and capitals included?"
             )
     return found
@@ -221,7 +222,7 @@ def term_picture(model: AdditiveModel, term: str | None, path: str | Path | None
     for body, each in zip(bodies, shown, strict=True):
         body["title"] = {"text": each.name, "anchor": "start", "fontSize": 13, "offset": 8}
     body = bodies[0] if len(bodies) == 1 else {"vconcat": bodies, "spacing": 30}
-    title = f"What moves {model.target}" if term is None else f"{term}: what it adds to {model.target}"
+    title = f"Effects on {model.target}" if term is None else f"{term}: contribution to {model.target}"
     notes = [f"Effects in {unit_of(model)}; lines are ± for 95 %, the noise of privacy included."]
     if len(terms) > len(shown) and term is None:
         notes.append(f"The {len(shown)} largest of {len(terms)} terms.")

@@ -1,8 +1,8 @@
-"""What nobody declared of a model's columns: ranges and keys that are learned first, for a part of the fit's epsilon.
+"""Undeclared columns of a model: ranges and keys that are learned first, for a part of the fit's epsilon.
 
 Ranges are the facts that any question learns. Keys are those that enough people have, above a threshold, found once as
 a question with private keys finds them. Both are charged by themselves, kept in the ledger as facts, free for every
-later fit, and as public as what a person declares: the model is made from them in the same way, and is as safe.
+later fit, and as public as declared values: the model is made from them in the same way, and is as safe.
 """
 
 import hashlib
@@ -42,7 +42,7 @@ FOR_RANGES = Fraction(1, 5)
 FOR_KEYS = Fraction(1, 10)
 NUMBERS = ("int", "float", "decimal")
 KEYS_SHOWN = 6
-# Classes that nobody listed are found for columns of these types.
+# Unlisted classes are found for columns of these types.
 CLASSES = ("text", "int")
 # Before keys are found, these stand in for them in a plan.
 TEXTS_STANDING_IN, NUMBERS_STANDING_IN = ("one value", "another value"), (0, 1)
@@ -50,7 +50,7 @@ TEXTS_STANDING_IN, NUMBERS_STANDING_IN = ("one value", "another value"), (0, 1)
 
 @dataclass(frozen=True)
 class Ask:
-    """What there is to learn: of which table as it was declared, the ranges of which columns, and which facts."""
+    """The facts to learn: the declared table, the columns for ranges, and the facts."""
 
     session: Session
     ranges: tuple[str, ...]
@@ -70,20 +70,21 @@ class Ask:
 
 @dataclass(frozen=True)
 class KnownColumns:
-    """A fit's table with what is known of its columns, the epsilon left for rounds, and what has yet to be learned."""
+    """A fit's table with the known facts about its columns, the epsilon left for rounds, and the facts still to
+    learn."""
 
     table: Table
     features: tuple[str, ...] | None
     epsilon: Number
     ask: Ask | None = None
     facts: tuple[Fact, ...] = ()
-    names: tuple[str, ...] = ()  # the columns that nobody declared
+    names: tuple[str, ...] = ()  # the undeclared columns
     left_out: tuple[str, ...] = ()  # features of which no value is had by enough people
-    unseen: tuple[str, ...] = ()  # features whose size this epsilon does not tell
+    unseen: tuple[str, ...] = ()  # features with a size that is unclear at this epsilon
 
     @property
     def cost(self) -> Fraction:
-        """What has yet to be learned costs."""
+        """The cost of the facts still to learn."""
         return sum((each.plan.spend.epsilon for each in (() if self.ask is None else self.ask.wanted)), Fraction(0))
 
     def _facts(self, name: str) -> ColumnFacts:
@@ -104,36 +105,37 @@ class KnownColumns:
 
     @property
     def words(self) -> str:
-        """What was, or would be, learned first; empty where everything is declared."""
+        """The facts that were, or would be, learned first; empty if all is declared."""
         if not self.names:
             return ""
         lines = []
         if self.ask is not None:
             lines.append(
-                f"of it ε = {float(self.cost):.2g} first learns what nobody declared of {', '.join(self.names)}: kept,"
-                " and free from then on; until then other cells stand in"
+                f"of it ε = {float(self.cost):.2g} first learns undeclared facts of {', '.join(self.names)}: "
+                "kept, and free from then on; until then other cells stand in"
             )
         else:
             cost = sum((each.epsilon for each in self.facts), Fraction(0))
             entries = sorted(each.entry for each in self.facts)
             lines.append(
-                f"learned once, for ε ≈ {float(cost):.2g} (entries {entries[0]} to {entries[-1]}), which nobody"
-                f" declared; free from now on: {'; '.join(self._found())}"
+                f"learned once, for ε ≈ {float(cost):.2g} (entries {entries[0]} to {entries[-1]}), undeclared; "
+                f"free from now on: {'; '.join(self._found())}"
             )
             if any(self._facts(name).between for name in self.names):
-                lines.append("what is beyond a range counts as its end; a range that you declare wins")
+                lines.append("values beyond a range count as its end; a range that you declare wins")
         if self.left_out:
             lines.append(f"left out: {', '.join(self.left_out)}; no value of it is found to be had by enough people")
         if self.unseen:
             lines.append(
-                f"left out: {', '.join(self.unseen)}; so few people do not tell at this ε how large its values are, or"
-                f" nearly all are 0 (declare its range, or table.learn(epsilon=1, columns=['{self.unseen[0]}']) first)"
+                f"left out: {', '.join(self.unseen)}; the range of its values is unclear at this ε: too few "
+                "people have one, or nearly all are 0 (declare its range, or table.learn(epsilon=1, "
+                f"columns=['{self.unseen[0]}']) first)"
             )
         return "\n".join(lines)
 
 
 class PlansFit(Protocol):
-    """The plan of a fit: its events, the loss that they were made for, and what is known of the table's columns."""
+    """The plan of a fit: its events, the loss that they were made for, and the known facts of the table's columns."""
 
     @property
     def events(self) -> Sequence[Event]:
@@ -239,7 +241,8 @@ def known_columns(
 def _lacking(
     facts: Mapping[str, ColumnFacts], columns: Sequence[str], class_target: str | None, *, numbers_only: bool
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the columns whose range, and those whose keys, are not declared; of others neither can be learned."""
+    """Return the columns with an undeclared range, and those with undeclared keys; for other columns neither can be
+    learned."""
     open_ones = [name for name in columns if facts[name].keys is None and facts[name].between is None]
     keys = [
         name
@@ -253,24 +256,24 @@ def _lacking(
 def _refuse_nothing(
     columns: Sequence[str], nothing: Sequence[str], target: str | None, classes: ColumnFacts | None
 ) -> None:
-    """Refuse a fit for which too little was found, which noisy counts alone decide."""
+    """Refuse a fit if too little was found, which only noisy counts decide."""
     if target in nothing and classes is None:
         raise QueryRefused(
-            f"so few people do not tell at this epsilon how large '{target}' is, or nearly all of it is 0"
+            f"the range of '{target}' cannot be learned at this epsilon: too few people have a value, "
+            "or nearly all values are 0"
             f"\nhint: declare its range: columns={{'{target}': {{'between': (0, 100)}}}}; or learn it with more first:"
-            f" table.learn(epsilon=0.5, columns=['{target}']); what was learned is kept"
+            f" table.learn(epsilon=0.5, columns=['{target}']); learned facts are kept"
         )
     if classes is not None and len(classes.keys or ()) < 2:
         raise QueryRefused(
-            f"fewer than two values of '{target}' are found to be had by enough people, so there is nothing to tell"
-            f" apart\nhint: declare its classes: columns={{'{target}': {{'keys': [...]}}}}; what was learned is kept"
+            f"fewer than two values of '{target}' are shared by enough people, so there is nothing to classify"
+            f"\nhint: declare its classes: columns={{'{target}': {{'keys': [...]}}}}; learned facts are kept"
         )
     if nothing and not [name for name in columns if name not in (*nothing, target)]:
         raise QueryRefused(
-            f"too few people have values of {', '.join(nothing)} to tell at this epsilon which ones or how large, so"
-            " there is nothing to learn from"
+            f"too few people have values of {', '.join(nothing)}: neither keys nor ranges can be learned from so few"
             "\nhint: declare their keys and ranges, or name other features; table.learn(epsilon=0.5, columns=[...])"
-            " learns ranges with more; what was learned is kept"
+            " learns ranges with more; learned facts are kept"
         )
 
 
@@ -306,7 +309,7 @@ def _read(
     *,
     numbers_only: bool,
 ) -> list[str]:
-    """Return the columns that a fit reads, those that it has; whatever is wrong with them is refused by the fit."""
+    """Return the columns that a fit reads, those that it has; the fit refuses wrong ones."""
     if names is not None:
         wanted = list(names)
     else:
@@ -328,9 +331,9 @@ def _share(session: Session, epsilon: Fraction | Number, share: Fraction) -> Spe
 def _ranges(
     session: Session, names: tuple[str, ...], spend: Spend, analyst: str | None
 ) -> tuple[dict[str, ColumnFacts], list[WantedFact], list[Fact], tuple[str, ...]]:
-    """Return columns with their ranges, known or standing in, what has yet to be learned, and the facts used.
+    """Return columns with their ranges, known or assumed, the facts still to learn, and the facts used.
 
-    Last are the columns of which the facts tell nothing: whoever took a range for them would add noise alone.
+    Last are the columns without a usable fact: a range for them would add only noise.
     """
     if not names:
         return {}, [], [], ()
@@ -351,7 +354,7 @@ def _ranges(
 
 
 def _of_ranges(session: Session, names: tuple[str, ...]) -> Query:
-    """Return a question that needs the range of each column, and nothing else: medians of people."""
+    """Return a question that needs only the range of each column: medians of people."""
     outputs = [
         Output(f"of {name}", Aggregate("quantile", Column(name), fraction=Fraction(1, 2), of="people"))
         for name in names

@@ -1,8 +1,8 @@
 """The anchor: a small file, apart from the ledger, that remembers how far the ledger had come.
 
-A ledger put back from an old copy would let the budget be spent twice. The anchor is moved forward after each
-answer is in the ledger and before the answer leaves, and is on the disk by then. A ledger ahead of its anchor is
-normal (the process stopped in between); one that is behind, or that has another history at that number, is refused.
+A ledger put back from an old copy would let the budget be spent twice. The anchor is moved forward after each answer is
+in the ledger and before the answer leaves, and is on the disk by then. A ledger ahead of its anchor is normal (the
+process stopped in between); a ledger that is behind, or that has another history at that number, is refused.
 
 Two slots are written in turn, each with its own checksum, so a torn write leaves the other one to read.
 """
@@ -27,7 +27,7 @@ HashOf = Callable[[int], str | None]
 
 @dataclass(frozen=True)
 class AnchorPosition:
-    """How far a ledger had come: an entry's number and hash, the key that signs it, and a hash of where it is kept."""
+    """A ledger's last position: an entry's number and hash, the key that signs it, and a hash of the ledger's place."""
 
     number: int
     hash: str
@@ -39,13 +39,13 @@ class Anchor:
     """The anchor of one ledger, shared by every process that has the same home folder."""
 
     def __init__(self, folder: Path, ledger: str) -> None:
-        if not is_fresh_id(ledger):  # it names a file, and comes from the ledger's own tables
+        if not is_fresh_id(ledger):  # the id names a file, and comes from the ledger's own tables
             raise LedgerError("this ledger has an id that tacit never makes\nhint: ask where the file comes from")
         self.path = folder / ledger
         self._seen: AnchorPosition | None = None
 
     def read(self) -> AnchorPosition | None:
-        """Return the anchored position, or None if the ledger has no anchor on this machine."""
+        """Return the anchored position, or None if this machine lacks an anchor for the ledger."""
         marks = self._read_marks()
         if marks is not None and not any(marks):
             marks = self._read_marks(between_writes=True)
@@ -59,7 +59,7 @@ class Anchor:
         return max((mark for mark in marks if mark), key=lambda mark: mark.number)
 
     def _read_marks(self, *, between_writes: bool = False) -> "list[AnchorPosition | None] | None":
-        """Return the two slots' positions, or None if none was ever written; others may be writing, unless we wait."""
+        """Return the two slots' positions, or None if both are unwritten; others may be writing, unless we wait."""
         try:
             with _opened(self.path, os.O_RDONLY) as descriptor:
                 if between_writes:
@@ -104,7 +104,7 @@ class Anchor:
                 self._seen = mark
 
     def replace(self, mark: AnchorPosition) -> None:
-        """Set the anchor to `mark`, whatever it was: the curator's override, after the ledger has an entry about it."""
+        """Set the anchor to `mark`, also backwards: the curator's override, after the ledger has an entry about it."""
         with self._locked() as descriptor:
             os.ftruncate(descriptor, 0)
             self._write(descriptor, mark, [None, None])
@@ -116,8 +116,8 @@ class Anchor:
             return
         fault = "is behind the answers that this machine has given from it" if found is None else "has another history"
         raise LedgerError(
-            f"this ledger {fault}: the anchor {self.path} is at entry {mark.number}. It may be an old copy, and "
-            "answering from it could spend a budget twice; nothing was answered"
+            f"this ledger {fault}: the anchor {self.path} is at entry {mark.number}. The ledger may be an old "
+            "copy, and answering from it could spend a budget twice; no answer was given"
             "\nhint: put the newest copy back; or, if that is lost, accept the old one for the record: "
             "tacit ledger accept --reason '...'"
         )
@@ -142,18 +142,18 @@ class Anchor:
 
     def _unwritable(self, error: OSError) -> LedgerError:
         return LedgerError(
-            f"the anchor {self.path} cannot be written ({error.strerror}); nothing was answered"
+            f"the anchor {self.path} cannot be written ({error.strerror}); no answer was given"
             "\nhint: $TACIT_HOME must be a folder where you may write, on a disk with space"
         )
 
 
 @contextmanager
 def _opened(path: Path, flags: int) -> Iterator[int]:
-    """Open a plain file of ours: no link to elsewhere, and nothing that would keep us waiting."""
+    """Open a plain file of ours: refuse links and files that would block."""
     descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, "it is not a plain file")
+            raise OSError(errno.EINVAL, "the file is not a plain file")
         yield descriptor
     finally:
         os.close(descriptor)

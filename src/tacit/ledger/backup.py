@@ -1,6 +1,6 @@
 """Backups: a whole ledger copied into another place, checked there, from and to either store.
 
-A copy has every entry, the state and the hashes of tokens. It is a copy of the past: on a machine that has answered
+A copy has every entry, the state and the hashes of tokens. A copy is of the past: on a machine that has answered
 since, it is behind its anchor and is refused until the curator accepts it, for the record (`tacit ledger accept`).
 """
 
@@ -14,16 +14,16 @@ from tacit.ledger.verify import Verified, verify
 
 
 def back_up(source: str | os.PathLike[str] | None, target: str | os.PathLike[str]) -> Verified:
-    """Copy a ledger into a place that has none, and return what was found whole in the copy.
+    """Copy a ledger into an empty place, verify the copy, and return the report.
 
-    The source is checked against its anchor and verified first: an old or damaged one is no backup.
+    The source is checked against its anchor and verified first: an old or damaged one is refused.
     """
     open_ledger(source, create=False).close()
     return _copied(open_store(source, create=False), open_store(target, create=True))
 
 
 def restore(backup: str | os.PathLike[str], target: str | os.PathLike[str] | None) -> Verified:
-    """Copy a backup into a place that has no ledger, and return what was found whole there."""
+    """Copy a backup into an empty place, verify it, and return the report."""
     return _copied(open_store(backup, create=False), open_store(target, create=True))
 
 
@@ -41,8 +41,8 @@ def _copied(source: Store, target: Store) -> Verified:
         target.transact((), work)
         if not written[0]:
             raise LedgerError(
-                f"there is a ledger at {target.place} already; it is left as it is"
-                "\nhint: give a place that has none, or move that one away first"
+                f"there is a ledger at {target.place} already; it was not changed"
+                "\nhint: choose a place without a ledger, or move the old one away"
             )
         for token in tokens:
             target.beside(KEEP_USED, token)
@@ -56,6 +56,6 @@ def _copied(source: Store, target: Store) -> Verified:
 def _all_of(rows: Rows) -> Writes:
     head = rows.head()
     if head is None:
-        raise LedgerError("there is no ledger in this place to copy\nhint: give the ledger's path with --ledger PATH")
+        raise LedgerError("no ledger exists in this place\nhint: give the ledger's path with --ledger PATH")
     entries = [Entry(*columns) for columns in rows.columns()]
     return Writes(None, head, entries, [*rows.values()], [*rows.nodes().items()])

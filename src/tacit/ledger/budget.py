@@ -12,7 +12,7 @@ from tacit.errors import InvalidParameter
 from tacit.ledger.entry import Record, amount_or_none, scope_of
 from tacit.privacy import ApproximateLoss, Loss, PureLoss, ZcdpLoss, from_text, show, to_text, whole
 
-# The budget under this name applies to each analyst without a budget of their own.
+# The budget under this name applies to each analyst without a personal budget.
 EACH = "*"
 # How much of a time's text names the period it lies in: 2026-11-15T08:00:00.000000Z
 _PERIODS = {"day": 10, "month": 7, "year": 4}
@@ -51,7 +51,7 @@ class Budget:
 
     @property
     def is_revoked(self) -> bool:
-        """Whether nothing more may be spent under it."""
+        """Whether all further spending under it is refused."""
         return self.rule.epsilon is None and self.rule.rho is None
 
     def __str__(self) -> str:
@@ -89,12 +89,12 @@ def new_budget(
 
 
 def check_delta(loss: Loss, *, population: int | None, accept_large_delta: bool) -> None:
-    """Refuse a delta so large that releasing a few people's rows in the clear would keep the promise."""
+    """Refuse a delta so large that publishing a few people's rows would satisfy the promise."""
     delta = Fraction(0) if isinstance(loss, PureLoss) else loss.delta
     most = DELTA_MAX if population is None else Fraction(1, POPULATION_SHARE * whole(population, name="population"))
     if delta <= most or accept_large_delta:
         return
-    why = "with no population declared" if population is None else f"for a population of {population}"
+    why = "without a declared population" if population is None else f"for a population of {population}"
     raise InvalidParameter(
         f"delta = {show(delta)} is above {show(most)} {why}: it is the probability that the promise fails, and "
         "showing every row in the clear with that probability would keep it"

@@ -1,4 +1,4 @@
-"""Certificates: what was released and what it cost, signed, so that anyone who has the file can check it.
+"""Certificates: a release and its cost, signed, so that any reader of the file can check it.
 
 A certificate holds the entries themselves (the table's declaration, the charge and the answer). A checker recomputes
 their hashes and the loss, and need not trust a summary. Only the released answer in it was computed from rows.
@@ -165,13 +165,13 @@ def deployment(certificate: Record) -> Record:
                 "bound_on_input_distance": "1",
                 "data_domain": f"table {table['table']} version {table['version']}, "
                 f"declaration {table['declaration_hash']}",
-                "unprotected_quantities": "what the declaration says is public: columns, bounds, keys",
+                "unprotected_quantities": "the public part of the declaration: columns, bounds, keys",
             },
             "privacy_loss": {
                 "privacy_unit": str(certificate["unit"]),
                 "privacy_unit_description": f"all rows of one {certificate['unit']}",
                 "privacy_parameters": parameters,
-                "privacy_parameters_description": "of this answer alone",
+                "privacy_parameters_description": "only of this answer",
             },
             "model": {
                 "model_name": "Central",

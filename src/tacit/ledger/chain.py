@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 
 from tacit.errors import LedgerError
 
-# The first entry has no hash before it; its hash covers this text instead.
+# The first entry does not follow another; its hash covers this text instead.
 BEGINNING = "0" * 64
 
 _ID_LETTERS = frozenset("0123456789abcdef")
@@ -30,7 +30,7 @@ _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=Fal
 
 
 def is_whole_text(text: str) -> bool:
-    """Whether a text has no half of a character in it, which nothing could write."""
+    """Whether a text is free of half characters, which cannot be written."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
@@ -53,12 +53,12 @@ def digest(*parts: object) -> str:
 
 
 def link(previous: str, body: str) -> str:
-    """Return the hash of an entry whose text is `body` and that follows the entry hashed `previous`."""
+    """Return the hash of an entry with the text `body` that follows the entry hashed `previous`."""
     return hashlib.sha256(f"{previous}\n{body}".encode()).hexdigest()
 
 
 def fresh_id() -> str:
-    """Return a random name of 122 bits that nothing else has."""
+    """Return a random name of 122 bits, unique in practice."""
     return uuid.uuid4().hex
 
 
@@ -88,23 +88,24 @@ class SigningKey:
         return self._private.sign(canonical(message).encode()).hex()
 
     def secret_for(self, purpose: str) -> bytes:
-        """Return 32 bytes for another purpose, which say nothing of the key: whoever has it can make them again."""
+        """Return 32 bytes for another purpose, which do not reveal the key: every holder of the key can derive them
+        again."""
         return hmac.digest(self._private.private_bytes_raw(), purpose.encode(), "sha256")
 
     def text(self) -> bytes:
-        """Return the key itself, to be written where nobody else reads: PEM."""
+        """Return the key itself, as PEM, to be written to a private file."""
         return self._private.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )
 
 
 def new_key() -> SigningKey:
-    """Return a fresh key that is written nowhere."""
+    """Return a fresh key that is not written to a file."""
     return SigningKey(Ed25519PrivateKey.generate())
 
 
 def load_key(path: Path) -> SigningKey | None:
-    """Return the key in the file, or None where there is no file; one that others may read is refused."""
+    """Return the key in the file, or None if the file is missing; a file that others may read is refused."""
     try:
         found = path.stat()
         if not stat.S_ISREG(found.st_mode):
@@ -122,7 +123,7 @@ def load_key(path: Path) -> SigningKey | None:
 
 
 def key_from(text: bytes, where: str) -> SigningKey:
-    """Return the key that a PEM text is; an error says where it was, and nothing of the text."""
+    """Return the key that a PEM text is; an error names the source, and never quotes the text."""
     try:
         private = serialization.load_pem_private_key(text, password=None)
     except (ValueError, TypeError):
@@ -133,7 +134,7 @@ def key_from(text: bytes, where: str) -> SigningKey:
 
 
 def load_or_make_key(path: Path) -> SigningKey:
-    """Return the key in the file, made now if there is none; two processes that race here get the same key."""
+    """Return the key in the file, or make it now; two processes that race here get the same key."""
     existing = load_key(path)
     if existing is not None:
         return existing

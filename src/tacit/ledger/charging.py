@@ -1,13 +1,13 @@
 """Charging: the two steps of every answer, reserve before a row is read and commit before the answer leaves.
 
-A reserve charges everything or refuses. No charge is ever given back, whatever happens after it. A request id that was
-charged and not answered is dead, but where it was charged in hand (`in_hand.py`) and whoever had it has died: then the
-same charge is carried out again, a few times at most. Each attempt after the first has an entry, an answer is taken
-from the newest alone, and nothing leaves that was not taken: one noisy value for one charge (docs/proofs/attempts.md).
+A reserve charges everything or refuses. A charge is never given back, whatever happens after it. A request id that was
+charged and not answered is dead, unless its charge was made in hand (`in_hand.py`) by a process that has died: then the
+same charge is carried out again, a few times at most. An answer is taken only from the newest attempt, and untaken
+answers never leave: one noisy value for one charge (docs/proofs/attempts.md).
 
-A fact is an answer that later versions of its table start from. It is charged like any other, and an entry after its
-answer names it, so that it is found by its table. The charge of a fact that is learned in hand has a name that does not
-depend on who asks: if the asker dies, the next one who needs the fact carries the same charge out.
+A fact is an answer that later versions of its table start from. Facts are charged like other answers, and an entry
+after the answer names the fact, by its table. The charge of a fact that is learned in hand has a name that does not
+depend on the analyst: if the process dies, the next one that needs the fact carries the charge out.
 """
 
 from collections.abc import Iterable, Sequence
@@ -55,7 +55,7 @@ class StoredAnswer:
 
 @dataclass(frozen=True)
 class Learning:
-    """What makes an answer a fact: its words, and whether it takes the place of one that is known."""
+    """The mark that makes an answer a fact: its words, and whether it replaces a known one."""
 
     words: str
     again: bool = False
@@ -63,7 +63,7 @@ class Learning:
 
 @dataclass(frozen=True)
 class StoredFact:
-    """What was learned of a table: in words, with the answer that holds it, its receipt, and what it cost."""
+    """A learned fact of a table: in words, with the answer that holds it, its receipt, and its cost."""
 
     words: str
     stored: "StoredAnswer"
@@ -77,7 +77,7 @@ class Attempt:
 
     charge: Entry
     number: int = 1
-    rest: Charge | None = None  # what its call has yet to charge, if it is a part of one
+    rest: Charge | None = None  # the rest of its call's charges, if it is a part of one
 
     def likely(self) -> Likely:
         """Return the rows that storing the answer will probably read."""
@@ -97,7 +97,7 @@ class Request:
     events: tuple[Event, ...]
     learning: Learning | None = None
     call: Call | None = None
-    is_alone: bool = False  # whether nobody else can be at work on the same question or fact
+    is_alone: bool = False  # whether no other process can be at work on the same question or fact
 
     def likely(self) -> Likely:
         """Return the rows that charging will probably read, so that a store can fetch them at once."""
@@ -132,8 +132,8 @@ def new_request(
     """Return the request, with its cost; anything that is not an event, or not a text, is refused.
 
     `beside` is pure, and is charged by itself. A request that was `sent` at great length is kept without that. The
-    charge of one that is in hand says how often it may be carried out. A fact that is learned alone among all who need
-    it is charged under a name of its own, and notes the request that it is learned for.
+    charge of one that is in hand says how often it may be carried out. A fact learned under the lock of all processes
+    that need it is charged under its own name, and notes the request that needs it.
     """
     charge = cost_of(events, asked, beside)
     learns_alone = is_alone and learning is not None and not learning.again
@@ -170,13 +170,13 @@ def new_request(
 def question_of(view: Draft, keys: Keys, cohort: str, analyst: str) -> str:
     """Return the key of an analyst's question: shared with everyone, or their own if they have a budget.
 
-    Why: an answer that another analyst paid for teaches as much as an own one, but would not count against the budget.
+    Why: an answer that another analyst paid for reveals the same as a paid one, but would not count against the budget.
     """
     return keys.own if is_limited(view, cohort, analyst) else keys.question
 
 
 def is_limited(view: Draft, cohort: str, analyst: str) -> bool:
-    """Return whether an analyst has a budget of their own."""
+    """Return whether an analyst has a personal budget."""
     return any(budget.analyst is not None for budget in view.book.applying(cohort, analyst))
 
 
@@ -192,14 +192,14 @@ def find_stored(
 ) -> StoredAnswer | None:
     """Return the answer already given to this request, or to this question; a dead request is refused.
 
-    None for one that was charged and has no answer, if it is in hand here and may be carried out again.
+    None for a charged request without an answer, if it is in hand here and may be carried out again.
     """
     charge = charge_made_for(view, keys)
     if charge is None:
         if again:
             return None
         known_as = [keys, *(keys.as_spelled(name) for name in view.spellings(keys.analyst))]
-        # where the question is everyone's, the spelling of a name is not in its key
+        # if all analysts share the question, the spelling of a name is not in its key
         questions = [each.own for each in known_as] if question == keys.own else [question]
         answer = _first(
             _learned(view, keys.table, each) if keys.is_fact else view.answer_to(each) for each in questions
@@ -214,7 +214,7 @@ def find_stored(
 
 
 def standing_for(view: Draft, keys: Keys) -> Entry | None:
-    """Return the charge that was made for a request and has no answer, or None."""
+    """Return the unanswered charge of a request, or None."""
     charge = charge_made_for(view, keys)
     return None if charge is None or view.answer_paid_by(charge.number) is not None else charge
 
@@ -226,20 +226,20 @@ def _newest(view: Draft, charge: Entry) -> tuple[int, bool]:
 
 
 def _attempts_left(view: Draft, charge: Entry) -> bool:
-    """Return whether a charge without an answer may be carried out again: what has failed may not."""
+    """Return whether an unanswered charge may be carried out again: after a failure it may not."""
     number, has_failed = _newest(view, charge)
     return not has_failed and number < min(charge.record.get("attempts", 1), ATTEMPTS)
 
 
 def _dead(charge: Entry) -> DeadRequest:
     return DeadRequest(
-        f"this request id was charged (entry {charge.number}) and has no answer: its process crashed, failed or is "
+        f"this request id was charged (entry {charge.number}) but not answered: its process crashed, failed or is "
         "still running. Answering it again would release a second noisy value for one charge"
         "\nhint: ask again under a new request id, which is a new charge"
     )
 
 
-# What two attempts at one charge have in common: what is read, what is drawn, what it costs and what it is kept as.
+# The common parts of two attempts at one charge: the rows read, the noise drawn, the cost and the key.
 _SAME = ("table", "declared", "people", "events", "asked", "beside", "learns", *CHARGE_NAMES)
 
 
@@ -250,7 +250,7 @@ def _is_same(standing: Entry, record: Record) -> bool:
 def _carry_on(
     draft: Draft, standing: Entry, record: Record, of_call: dict[str, Record], rest: Charge | None
 ) -> Attempt:
-    """Set about a charge again, for the record: whoever was at it before has died, and may not answer any more."""
+    """Begin a charge again, for the record: the process before has died, and may not answer any more."""
     if not _is_same(standing, record):
         raise _dead(standing)  # something was declared or learned since, and the noise would not be what was paid for
     number = _newest(draft, standing)[0] + 1
@@ -266,7 +266,7 @@ def fail(draft: Draft, attempt: Attempt) -> None:
 
 
 def sent_with(view: Draft, *, request_id: str, analyst: str | None, ledger: str) -> tuple[str, str | None] | None:
-    """Return the table that an analyst's request was charged for, and what was sent; None where there is no charge."""
+    """Return the table that an analyst's request was charged for, and what was sent; None without a charge."""
     who = None if analyst is None else name_key(analyst)
     names = [who, *view.spellings(who)]
     charge = _first(view.charge_for(digest("request", ledger, name, request_id)) for name in names)
@@ -314,14 +314,14 @@ def deny(draft: Draft, table: RegisteredTable, analyst: str | None, why: str) ->
 
 
 def as_asked(view: Draft, request: Request) -> Record:
-    """Return what the record has of a request, charged or refused; its analyst is named as the ledger knows them."""
+    """Return what the record has of a request, charged or refused; its analyst is named as in the ledger."""
     question = question_of(view, request.keys, request.table.cohort, request.analyst)
     person = None if request.keys.analyst is None else find_person(view, request.keys.analyst)
     return {**request.record, **({} if person is None else {"analyst": person.name}), "question": question}
 
 
 def require_room(draft: Draft, request: Request, whole: Charge) -> None:
-    """Refuse, for the record, a call that the budgets have no room for as a whole; charge nothing."""
+    """Refuse, for the record, a call if the budgets lack room for all of it; charge nothing."""
     refuse_misuse(draft, request.table, request.events)
     record = as_asked(draft, request)
     _refuse_if_not_allowed(draft, request, record)
@@ -331,8 +331,8 @@ def require_room(draft: Draft, request: Request, whole: Charge) -> None:
 def decide(draft: Draft, request: Request, *, durable: bool) -> StoredAnswer | Attempt:
     """Charge a request, or return the answer it already has; without room, refuse for the record.
 
-    One decision on one draft, whose head is signed: look the question up, read the totals, decide, append. The draft
-    is then sealed (signed) and written as a whole, with the steps of other waiting callers (`Ledger._flush`).
+    The decision is made on one draft with a signed head: look the question up, read the totals, decide, append. The
+    draft is then sealed (signed) and written as a whole, with the steps of other waiting callers (`Ledger._flush`).
     """
     table, analyst = request.table, request.analyst
     refuse_misuse(draft, table, request.events)
@@ -383,7 +383,7 @@ def _named_for(draft: Draft, question: str, record: Record) -> tuple[str, Entry 
         if is_open and _is_same(charge, record):
             break
         if request is not None and charge.record.get("for") == request:
-            raise _dead(charge)  # one request pays for a fact once
+            raise _dead(charge)  # each request pays at most once for a fact
         number += 1
     return name, charge
 
@@ -391,7 +391,7 @@ def _named_for(draft: Draft, question: str, record: Record) -> tuple[str, Entry 
 def _set_aside(
     draft: Draft, request: Request, record: Record, standing: Entry | None
 ) -> tuple[Charge | None, dict[str, Record]]:
-    """Refuse a charge whose whole call does not fit; return the rest of the call, and how the entry sets it aside."""
+    """Refuse a charge if its whole call does not fit; return the rest of the call, and how the entry sets it aside."""
     call, new = request.call, request.charge if standing is None else Charge()
     if call is None:
         if standing is None:
@@ -430,7 +430,7 @@ def refuse_misuse(draft: Draft, table: RegisteredTable, events: Iterable[Event])
     if samples and declared.declaration.get("neighbours") == "replace":
         raise InvalidParameter(
             f"sampling amplifies for neighbours that add or remove a unit, and those of '{table.name}' replace one; "
-            "nothing was charged\nhint: charge the noise without the sampling, as GaussianNoise"
+            "no charge was made\nhint: charge the noise without the sampling, as GaussianNoise"
         )
 
 
@@ -439,7 +439,7 @@ def commit(draft: Draft, attempt: Attempt, answer: str, shown: str | None, *, du
     charge = attempt.charge
     if not draft.holds(charge):
         raise LedgerError(
-            f"the charge (entry {charge.number}) is not in this ledger any more; nothing was answered"
+            f"the charge (entry {charge.number}) is missing from this ledger; no answer was given"
             "\nhint: run tacit ledger verify"
         )
     if _newest(draft, charge) != (attempt.number, False):
@@ -481,7 +481,7 @@ def stored_at(view: Draft, number: int, *, ledger: str, durable: bool) -> Stored
 def _no_room(request: Request, why: str) -> BudgetExceeded:
     name = request.table.name
     less = (
-        "" if why.endswith("left: nothing") else "ask for what is left or less ('tacit plan' says whether it fits), or "
+        "" if why.endswith("left: nothing") else "ask for at most what is left ('tacit plan' says whether it fits), or "
     )
     return BudgetExceeded(
         f"the budget of '{name}', {why}; {NOTHING_CHARGED}"

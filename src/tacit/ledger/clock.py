@@ -20,14 +20,14 @@ def system_clock() -> datetime:
 
 
 def time_text(clock: Clock) -> str:
-    """Return the clock's time in UTC, to the microsecond, in a form whose order is that of time.
+    """Return the clock's time in UTC, to the microsecond, as text that sorts by time.
 
     >>> time_text(lambda: datetime(2026, 11, 15, 8, tzinfo=UTC))
     '2026-11-15T08:00:00.000000Z'
     """
     now = clock()
     if now.tzinfo is None:
-        raise LedgerError("the ledger's clock has no time zone\nhint: give one that returns an aware datetime")
+        raise LedgerError("the ledger's clock lacks a time zone\nhint: give one that returns an aware datetime")
     return now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ").rjust(27, "0")
 
 
@@ -42,7 +42,7 @@ def refuse_far_ahead(draft: Draft) -> None:
     if draft.now[:4] > draft.head.time[:4] and _is_far_ahead(draft):
         raise LedgerError(
             f"the clock says {draft.now[:10]}, and this ledger's last entry is of {draft.head.time[:10]}; "
-            "nothing was charged or read"
+            "no charge was made and no row was read"
             "\nhint: set the clock; or, if it is right, have the curator confirm it: tacit ledger clock --reason '...'"
         )
 
@@ -52,7 +52,7 @@ def _is_far_ahead(draft: Draft) -> bool:
 
 
 def correct(draft: Draft, reason: str) -> Entry:
-    """Set the ledger's time to the clock's, for the record: forward where it is far ahead, or back from a wrong one.
+    """Set the ledger's time to the clock's, for the record: forward if it is far ahead, or back from a wrong one.
 
     A charge stays in its period, even if the clock enters that period again.
     """
@@ -71,7 +71,7 @@ def _refuse_to_reopen(draft: Draft) -> None:
         # after an earlier correction times fall once, so the last one seen need not be the earliest
         first, number = min(first or entry.record["time"], entry.record["time"]), number - 1
     if first is None:
-        raise InvalidParameter("the ledger is not ahead of the clock, so there is nothing to correct")
+        raise InvalidParameter("the ledger is not ahead of the clock; no correction is needed")
     if _moment(first) - _moment(draft.now) <= CORRECTABLE:
         raise InvalidParameter(
             f"the ledger has entries of {first[:10]}, which is not far ahead of the clock ({draft.now[:10]}): "

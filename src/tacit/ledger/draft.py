@@ -42,10 +42,10 @@ MEMBER = "people "  # of a cohort; the state keeps the older word
 FIRST = "first "
 FACT = "fact "
 PERSON = "person "
-PEOPLE = "people"  # the first person: from there on, who may ask is said person by person
+PEOPLE = "people"  # the first person: from then on, only listed people may ask
 HELD = "token "
 ATTEMPT = "attempt "  # the newest at a charge that was carried out again, or that failed
-KEY = "key"  # the newest entry that names a key to sign with; none: the first entry does
+KEY = "key"  # the newest entry that names a key to sign with; None: the first entry does
 
 Get = Callable[[str], str | None]
 Pointed = Callable[[int, str], Entry]
@@ -75,7 +75,7 @@ class Declared:
 
 
 class RuleBook:
-    """Tables by name and id, whose cohort each source holds, and the budgets of each cohort, as the state has them."""
+    """Tables by name and id, the cohort of each source, and the budgets of each cohort, as the state has them."""
 
     def __init__(self, get: Get, pointed: Pointed) -> None:
         self._get = get
@@ -100,14 +100,16 @@ class RuleBook:
     def budgets(self, cohort: str, analyst: str | None) -> list[tuple[int, Budget]]:
         """Return an analyst's or everyone's budgets, each with the number of its entry; analysts go by `name_key`.
 
-        One for each period; more where an older ledger had them under several spellings of one name: each holds.
+        There is one for each period; more if older ledgers had them under several spellings of one name: all of them
+        hold.
         """
         text = self._get(budgets_of(cohort, analyst))
         found = [] if text is None else json.loads(text)
         return [(number, _budget(self._pointed(number, hash).body)) for _, number, hash in found]
 
     def applying(self, cohort: str, analyst: str) -> list[Budget]:
-        """Return the budgets that limit a charge by `analyst`: theirs where they have one, else each analyst's."""
+        """Return the budgets that limit a charge by `analyst`: the personal one if it exists, otherwise each
+        analyst's."""
         own = self.budgets(cohort, analyst)
         each = [] if analyst == EACH else self.budgets(cohort, EACH)
         periods = {budget.period for _, budget in own}
@@ -129,7 +131,7 @@ class RuleBook:
 
 
 def changes(entry: Entry, get: Get) -> dict[str, str]:
-    """Return the changes that an entry makes in the state, pointers to it; `get` reads the state so far."""
+    """Return the changes that an entry makes in the state, as pointers to the entry; `get` reads the current state."""
     record = entry.record
     pointer = canonical([entry.number, entry.hash])
     if record["kind"] == "table":
@@ -174,7 +176,7 @@ def written(name: str | None, get: Get) -> dict[str, str]:
 
 
 def person_name(name: str | None) -> str:
-    """Return the key in the state for a person; None is whoever gives no name."""
+    """Return the key in the state for a person; None means requests without a name."""
     return PERSON + canonical(None if name is None else name_key(name))
 
 
@@ -189,7 +191,7 @@ def budgets_of(cohort: str, analyst: str | None) -> str:
 
 
 def fact_name(table: str, question: str) -> str:
-    """Return the key in the state for what was learned last of a table, by the key of its question."""
+    """Return the key in the state for the last fact of a table, by the key of its question."""
     return facts_of(table) + canonical(question)
 
 
@@ -255,7 +257,7 @@ class Draft:
         self._answers: dict[int, Entry] = {}
 
     def account(self, scope: str) -> Account:
-        """Return the running total of a scope; one that was never charged is at nothing."""
+        """Return the running total of a scope; a scope without charges is at zero."""
         text = self.state.get(account_name(scope))
         return Account() if text is None else account_from(text)
 
@@ -303,7 +305,7 @@ class Draft:
         return found or self._questions.get(question)
 
     def fact(self, name: str) -> Entry | None:
-        """Return the entry that says what was learned last under a name of the state."""
+        """Return the entry of the last fact under a name of the state."""
         text = self.state.get(name)
         return None if text is None else self.pointed(*json.loads(text))
 
@@ -317,7 +319,7 @@ class Draft:
         return self._answers.get(charge) or self._found(self.rows.answer_paid_by(charge), "answer", charge=charge)
 
     def entry(self, number: int) -> Entry | None:
-        """Return one entry, or None where the ledger does not go so far."""
+        """Return one entry, or None beyond the ledger's end."""
         if not 0 < number <= self.head.number:
             return None
         if number > self._stored:
@@ -332,7 +334,7 @@ class Draft:
         return 0 < entry.number <= self.head.number and self._hash(entry.number) == entry.hash
 
     def pointed(self, number: int, hash: str) -> Entry:
-        """Return the entry of a number, whose hash is known to be right."""
+        """Return the entry of a number, with a hash that is known to be right."""
         if number > self._stored:
             return self._entries[number - self._stored - 1]
         known = self._pieces.entries.get(hash)
@@ -378,7 +380,7 @@ class Draft:
         self.state.put(account_name(scope), account_text(self.account(scope).add(charge, number=number)))
 
     def seal(self, key: SigningKey) -> Writes | None:
-        """Return all that the transaction adds, with its head signed; None if it adds nothing."""
+        """Return all that the transaction adds, with its head signed; None if it is empty."""
         if not self._entries:
             return None
         change = self.state.change()

@@ -14,7 +14,8 @@ from tacit.errors import LedgerError
 from tacit.ledger.chain import canonical
 from tacit.privacy import from_text, read_json, to_text
 
-# The version of the table layout and of what a budget's rule counts; another version of tacit writes another number.
+# The version of the table layout and of the amounts that a budget's rule counts; another version of tacit writes
+# another number.
 SCHEMA = 4
 # The layout before it is brought to this one when it is opened: it lacks the table of tokens.
 SCHEMA_BEFORE = 3
@@ -27,10 +28,10 @@ ACCOUNT = "account "
 
 @dataclass(frozen=True)
 class Entry:
-    """One entry of the chain: its text, its hash, and the columns by which it is found again.
+    """An entry of the chain: its text, its hash, and the columns by which it is looked up.
 
-    `request` names the request a charge was made for, `question` what an answer answers, `answers` the number of the
-    charge that paid for it. All three are also in the text, which is what the hash covers.
+    `request` is the request of a charge, `question` the question of an answer, `answers` the number of the charge that
+    paid for it. The text contains all three too, and the hash covers the text.
     """
 
     number: int
@@ -53,7 +54,7 @@ class Entry:
 
     @property
     def kind(self) -> str:
-        """What the entry is: a charge, an answer, a person, ... (`verify.py` knows them all)."""
+        """The kind of the entry: a charge, an answer, a person, ... (`verify.py` knows them all)."""
         return str(self.record["kind"])
 
 
@@ -95,7 +96,7 @@ class Account:
 
 @dataclass
 class Writes:
-    """What one transaction adds: entries, and what they change in the state; `before` is the head they extend."""
+    """The result of one transaction: entries, and their changes in the state; `before` is the head they extend."""
 
     before: Head | None
     head: Head

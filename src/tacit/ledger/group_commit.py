@@ -1,7 +1,7 @@
 """Group commit: one thread writes the requests of all waiting threads in a single durable transaction.
 
-Many callers then share one sync of the disk. Each still gets its own decision, made in order on the same draft; a
-failure of the disk fails them all. It also keeps a fork from sharing a connection with its parent.
+Many callers then share one sync of the disk. Decisions are still made one by one, in order on the same draft; a
+failure of the disk fails them all. A fork never shares a connection with its parent.
 """
 
 import os
@@ -24,7 +24,7 @@ Outcome = TypeVar("Outcome")
 
 
 class PendingWrite(Generic[Outcome]):
-    """One caller's step that waits to be written, and its outcome.
+    """A caller's step that waits to be written, and its outcome.
 
     A step decides first and adds entries last, so it adds all or none.
     """
@@ -67,9 +67,9 @@ Flush = Callable[[Sequence[PendingWrite[Any]]], None]
 
 
 class GroupCommit:
-    """Writes the steps of many callers to a store, several in one transaction where callers wait.
+    """Writes the steps of many callers to a store, several in one transaction if callers wait.
 
-    One caller at a time leads: it flushes the steps of all waiting callers, its own among them. Then it makes the
+    The leading caller flushes the steps of all waiting callers, its own among them. Then it makes the
     first of those that arrived meanwhile the next leader.
     """
 
@@ -119,7 +119,7 @@ class GroupCommit:
                 write.fail(type(error)(*error.args) if isinstance(error, TacitError) else unexpected(error))
         except BaseException:
             for write in writes:
-                write.fail(LedgerError("the ledger was interrupted; nothing was answered\nhint: ask again"))
+                write.fail(LedgerError("the ledger was interrupted; no answer was given\nhint: ask again"))
             raise
         finally:
             for write in writes:

@@ -52,19 +52,19 @@ def has_default_ledger() -> bool:
 
 
 def key_file() -> Path:
-    """Return where the signing key is: $TACIT_KEY_FILE, for servers that share one, or in the home folder."""
+    """Return the path of the signing key: $TACIT_KEY_FILE, for servers that share one, or in the home folder."""
     named = os.environ.get("TACIT_KEY_FILE")
     return Path(named) if named else home_folder() / "signing.key"
 
 
 def anchors_folder() -> Path:
-    """Return where the anchors are, one file for each ledger."""
+    """Return the folder of the anchors, one file for each ledger."""
     folder = home_folder() / "anchors"
     return _ours(folder, "remove the anchors that detect an old copy of a ledger") if folder.exists() else folder
 
 
 def _ours(folder: Path, danger: str) -> Path:
-    """Return a folder, made if there is none; one that others may write to is refused."""
+    """Return a folder, made if it is missing; a folder that others may write to is refused."""
     try:
         make_folder(folder)
         shared = others_may_write(folder.stat())
@@ -89,7 +89,7 @@ def _named_folder() -> Path:
 class TryOut:
     """`tacit.TRYOUT`, instead of a ledger: everything works as usual, in a ledger that ends with the process.
 
-    Nothing is kept, so the budget protects no one beyond this process, and every answer says so.
+    The ledger is not stored: its budget protects people only during this process, and every answer has a note on that.
     """
 
     def __repr__(self) -> str:
@@ -110,8 +110,8 @@ def open_ledger(
 ) -> Ledger:
     """Return the ledger at a path, in PostgreSQL (`postgresql://...`), or in memory (`:memory:`, not durable).
 
-    With no `where` it is `ledger.db` in $TACIT_HOME. One that does not exist is made, unless `create` is False. One
-    that is behind its anchor is refused unless `accept` gives the curator's reason, which is kept as an entry.
+    With no `where` it is `ledger.db` in $TACIT_HOME. A missing ledger is made, unless `create` is False. A ledger
+    behind its anchor is refused unless `accept` gives the curator's reason, which is kept as an entry.
 
     >>> open_ledger(":memory:").durable
     False
@@ -127,7 +127,7 @@ def open_ledger(
 
 
 def open_store(where: str | os.PathLike[str] | None, connect: Connect = connect_to_file, *, create: bool) -> Store:
-    """Return the store at a place, as `open_ledger` finds it; what it holds is not looked at."""
+    """Return the store at a place, as `open_ledger` finds it; its content is not read."""
     text = os.fspath(default_ledger() if where is None else where)
     if not isinstance(text, str) or not text:
         raise InvalidParameter("ledger must be a path, a postgresql:// address or ':memory:'")
@@ -200,7 +200,7 @@ def _name_the_damage(store: Store) -> None:
 
 
 def _no_ledger(place: str) -> LedgerError:
-    return LedgerError(f"there is no ledger at {place}\nhint: give its path with --ledger PATH or TACIT_HOME")
+    return LedgerError(f"no ledger exists at {place}\nhint: give its path with --ledger PATH or TACIT_HOME")
 
 
 def _refuse_if_lost(store: Store) -> None:
@@ -219,13 +219,13 @@ def _refuse_if_lost(store: Store) -> None:
 
 
 def _refuse_if_replaced(store: Store, ledger: str) -> None:
-    """Refuse a ledger where another one used to be. It may be whole and signed by our key, but it does not know what
-    the other has spent."""
+    """Refuse a ledger at the place of another one. The new one may be whole and signed by our key, but the other's
+    spending is missing from it."""
     remembered = anchored_at(anchors_folder(), store.places, other_than=ledger)
     if remembered is not None:
         raise LedgerError(
-            f"there was another ledger at {store.place}, and the one there now does not know what that one has spent; "
-            "nothing was answered"
+            f"the ledger at {store.place} was replaced: the spending of the earlier one is missing from this one; "
+            "no answer was given"
             f"\nhint: put it back; or, if no person's privacy depends on it any more, remove its anchor: {remembered}"
         )
 
@@ -261,10 +261,10 @@ KEY_VARIABLE = "TACIT_KEY"
 
 
 def change_key(ledger: Ledger, reason: str, output: str | os.PathLike[str] | None = None) -> tuple[str, str, str]:
-    """Sign a ledger with a fresh key from here on; return the short names of both keys, and where the old one is.
+    """Sign a ledger with a fresh key from here on; return the short names of both keys, and the path of the old one.
 
-    The new key is written before the ledger names it: to `output`, or else into its place in the home folder, where the
-    old one stays beside it for other ledgers. A stop at any moment leaves the key that the ledger wants.
+    The new key is written before the ledger names it: to `output`, or to the home folder, which also keeps the old one
+    for other ledgers. A stop at any moment leaves the key that the ledger wants.
     """
     old, new, path = ledger.public_key, new_key(), key_file()
     if output is None and _key_in_environment() is not None:
@@ -301,15 +301,15 @@ def _own_key(public: str) -> SigningKey:
             return found
     where = f"the key at {path}" if given is None else f"the key in {KEY_VARIABLE}"
     shown = key if given is None else given
-    fault = f"there is no key at {path}" if shown is None else f"{where} is {fingerprint(shown.public)}"
+    fault = f"the key {path} is missing" if shown is None else f"{where} is {fingerprint(shown.public)}"
     raise LedgerError(
-        f"this ledger is signed by the key {fingerprint(public)}, but {fault}; nothing was answered"
+        f"this ledger is signed by the key {fingerprint(public)}, but {fault}; no answer was given"
         "\nhint: copy the key from the machine that made the ledger, or set TACIT_HOME to where it is"
     )
 
 
 def _beside(path: Path, public: str) -> Path:
-    """Return where a key stays that is not the newest of its home, by its short name."""
+    """Return the path of an old key of a home folder, by its short name."""
     return path.with_name(f"{path.stem}-{fingerprint(public)}{path.suffix}")
 
 

@@ -12,10 +12,11 @@ TEXT_MAX = 1000
 
 @dataclass(frozen=True)
 class Keys:
-    """How a question is found again: as asked of a table, as asked of this version of it, and by one request's id.
+    """The keys by which a question is found again: as asked of a table, as asked of this version of it, and by one
+    request's id.
 
-    `own` identifies the question of one analyst: answers that others asked for do not count for it. What is learned of
-    a table is found at every version of it, and wherever its rows are kept by then. An analyst goes by the name's key.
+    `own` identifies the question of one analyst: answers that others asked for do not count for it. Facts are found at
+    every version of their table, and also after its rows have moved. An analyst goes by the name's key.
     """
 
     table: str

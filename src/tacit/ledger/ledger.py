@@ -1,4 +1,4 @@
-"""The ledger: no answer without a durable charge, nothing lost, nothing spent twice.
+"""The ledger: every answer needs a durable charge, entries are never lost, and budget is never spent twice.
 
 `open_ledger` gives one; `register` names a table and its budget, `reserve` charges before a row is read, `commit`
 stores the answer before it leaves. Steps are in `charging.py` and `registry.py`, storage in the stores; this ties them.
@@ -57,7 +57,7 @@ PAGE = 1000
 class Ledger(CarriesOut, KnowsPeople):
     """A durable record of every charge, answer, refusal and change of budget.
 
-    `durable` is False for a ledger in memory: what it answers says so.
+    `durable` is False for a ledger in memory: its answers have a note about that.
     """
 
     def __init__(
@@ -99,10 +99,10 @@ class Ledger(CarriesOut, KnowsPeople):
         accept_large_delta: bool = False,
         same_people_as: str | None = None,
     ) -> RegisteredTable:
-        """Return the table as this ledger knows it; a table that is new needs `budget`, for its lifetime.
+        """Return the table as registered in this ledger; a table that is new needs `budget`, for its lifetime.
 
         `declaration` holds its public facts (unit, neighbours, columns, bounds, version). `source` identifies its data
-        and `marks` the parts of the source. Nothing here is computed from rows.
+        and `marks` the parts of the source. No part of it is computed from rows.
         """
         registration = registry.registration(
             name=name,
@@ -131,12 +131,12 @@ class Ledger(CarriesOut, KnowsPeople):
     ) -> Reservation | StoredAnswer:
         """Charge for a question, durably, before a row is read; or return the answer it already has, for free.
 
-        Everything is charged or nothing: no room raises `BudgetExceeded` and leaves a refusal entry. One request id
-        is charged once: its answer comes back, or, if it has none, `DeadRequest`; within `in_hand` the same charge is
-        carried out again if its process has died. `asked` is the (epsilon, delta) that
-        noise was made for which is not pure; without it such noise counts only by its rho. With `learning` the answer
-        is a fact: found again at every later version of the table. `words` is the question, for people to read, and
-        `sent` is the request as it came, by which `sent_with` finds it.
+        The whole charge is made or refused: without room `BudgetExceeded` is raised and a refusal entry is left. A
+        request id is charged once: a second use returns its answer, or, if that is missing, raises `DeadRequest`;
+        within `in_hand` the same charge is carried out again if its process has died. `asked` is the (epsilon, delta)
+        that noise was made for which is not pure; without it such noise counts only by its rho. With `learning` the
+        answer is a fact: found again at every later version of the table. `words` is the question, for people to read,
+        and `sent` is the request as it came, by which `sent_with` finds it.
         """
         request = charging.new_request(
             table,
@@ -171,12 +171,12 @@ class Ledger(CarriesOut, KnowsPeople):
         analyst: str | None = None,
         is_fact: bool = False,
     ) -> StoredAnswer | None:
-        """Return the answer this request or this question already has, or None; charges nothing."""
+        """Return the answer to this request or this question, or None; charges nothing."""
         keys = question_keys(
             table, question_key=question_key, request_id=request_id, analyst=analyst, ledger=self.id, is_fact=is_fact
         )
         with self._view() as draft:
-            if not is_fact:  # what is known is a plan's to start from, and a plan's fit is refused
+            if not is_fact:  # known facts only start a plan, and a fit of a plan is refused
                 require_allowed(draft, analyst, table)
             question = charging.question_of(draft, keys, table.cohort, keys.analyst or "")
             return charging.find_stored(
@@ -200,7 +200,7 @@ class Ledger(CarriesOut, KnowsPeople):
             return charging.facts(draft, table, _key(analyst), ledger=self.id, durable=self.durable)
 
     def stored(self, number: int) -> StoredAnswer | None:
-        """Return the answer at an entry, or None where another kind of entry is there."""
+        """Return the answer at an entry, or None if the entry is of another kind."""
         with self._view() as draft:
             return charging.stored_at(draft, number, ledger=self.id, durable=self.durable)
 
@@ -222,13 +222,13 @@ class Ledger(CarriesOut, KnowsPeople):
             return charging.sent_with(draft, request_id=request_id, analyst=analyst, ledger=self.id)
 
     def version_of(self, name: str) -> int | None:
-        """Return the version that a table of this name was last declared with; None if there is no such table."""
+        """Return the version that a table of this name was last declared with; None if the table does not exist."""
         with self._view() as draft:
             known = draft.book.named(name)
         return None if known is None else known.version
 
     def known_as(self, *, name: str, source: str | None, marks: Sequence[str], by_name: bool = True) -> str | None:
-        """Return the name under which this ledger knows a source, or a table of that name; None if it does not."""
+        """Return the name of a source in this ledger, or a table of that name; None if it is not registered."""
         registration = registry.registration(name=name, declaration={}, source=source, marks=marks)
         with self._view() as draft:
             return registry.known_as(draft.book, registration, ledger=self.id, by_name=by_name)
@@ -316,11 +316,11 @@ class Ledger(CarriesOut, KnowsPeople):
         return certificate.sign(facts, self._signing_key())
 
     def secret_for(self, purpose: str) -> bytes:
-        """Return a secret that all who have this ledger's key can make, and nobody else: replicas share it."""
+        """Return a secret that only holders of this ledger's key can derive: replicas share it."""
         return self._signing_key().secret_for(purpose)
 
     def entry(self, number: int) -> Entry | None:
-        """Return one entry, or None where there is none."""
+        """Return one entry, or None if it does not exist."""
         with self._view() as draft:
             return draft.entry(number)
 
@@ -337,10 +337,11 @@ class Ledger(CarriesOut, KnowsPeople):
     def accept(self, reason: str) -> None:
         """Accept a ledger that is behind its anchor, for the record: the curator's way on when the newest copy is lost.
 
-        This copy does not know the answers given after it was made: lower the budget by what they may have spent.
+        Answers given after this copy was made are missing from it: lower the budget by the most that they may have
+        spent.
         """
         if self._anchor is None or (mark := self._anchor.read()) is None or self._hash_of(mark.number) == mark.hash:
-            raise InvalidParameter("this ledger is not behind its anchor: there is nothing to accept")
+            raise InvalidParameter("this ledger is not behind its anchor; accepting is not needed")
         record = {"kind": "override", "reason": reason, "anchor": {"number": mark.number, "hash": mark.hash}}
         self._group_commit.submit(lambda draft: draft.append(record))
         with self._store.reading() as rows:
@@ -360,7 +361,7 @@ class Ledger(CarriesOut, KnowsPeople):
             self._anchor.check(self._hash_of)
 
     def anchor_now(self) -> None:
-        """Anchor the ledger where it is."""
+        """Set the anchor to the ledger's current position."""
         with self._store.reading() as rows:
             head = self._checked_head(rows)
         self._advance_anchor(head)
@@ -388,7 +389,7 @@ class Ledger(CarriesOut, KnowsPeople):
             last[:] = [draft]
             return draft.seal(self._signing_key()) if draft.head.number > begun else None  # sign
 
-        # write, all or nothing; on return it is on the disk
+        # write, all or none; on return it is on the disk
         self._store.transact([write.likely for write in writes], work)
         draft = last[0]
         head = draft.before if draft.sealed is None else draft.sealed.head
@@ -411,12 +412,12 @@ class Ledger(CarriesOut, KnowsPeople):
             return head
         if head is None or head.ledger != self.id:
             raise LedgerError(
-                "the ledger was replaced by another while it was open; nothing was answered\nhint: open it again"
+                "the ledger was replaced by another while it was open; no answer was given\nhint: open it again"
             )
         if seen is not None and (head.number < seen.number or (head.number == seen.number and head.hash != seen.hash)):
             raise LedgerError(
                 f"the ledger went back from entry {seen.number} to {head.number} while it was open; "
-                "nothing was answered\nhint: put the newest copy back, then: tacit ledger verify"
+                "no answer was given\nhint: put the newest copy back, then: tacit ledger verify"
             )
         if not verify_signature(head.signed(), signature=head.signature, public=self.public_key):
             keys = keys_of(Draft(rows, head, time=head.time))  # another process may have changed the key
@@ -457,7 +458,7 @@ class Ledger(CarriesOut, KnowsPeople):
             return
         with self._store.reading() as rows:
             draft = self._draft(rows)
-            self._fold_names(draft)  # in a ledger that was only read since, in this view alone
+            self._fold_names(draft)  # in a ledger that was only read since, only in this view
             yield draft
 
     def _draft(self, rows: Rows, time: str | None = None) -> Draft:

@@ -1,9 +1,9 @@
 """The PostgreSQL store: for several servers that share one ledger.
 
 A transaction is one conditional statement: it writes everything if the head is still the one the decision was made on,
-and nothing otherwise. A process that was the last to write sends only that statement. Where others write too, they
-queue for a lock, and the next in line reads as soon as the one before has written. It need not wait for the disk: the
-server has one log, so a writer that waits for its own write to reach the disk waits for all before it, and many wait
+and otherwise changes no row. A process that was the last to write sends only that statement. If others write too, they
+queue for a lock, and the next in line reads as soon as the one before has written. The next need not wait for the
+disk: the server has one log, so waiting for its own write to reach the disk includes all earlier ones, and many wait
 together.
 """
 
@@ -63,7 +63,7 @@ _OURS = (
     " WHERE relname IN ('tacit_head', 'tacit_entry', 'tacit_state', 'tacit_node', 'tacit_token')"
     " AND relnamespace = current_schema()::regnamespace"
 )
-# a trigger, a rule or a view, a policy that hides rows, a table whose rows are shown among ours
+# a trigger, a rule or a view, a policy that hides rows, a table with rows shown among ours
 _TAMPERED = (
     f"SELECT 1 FROM pg_trigger WHERE NOT tgisinternal AND tgrelid IN ({_OURS})"  # noqa: S608 (our own constants)
     f" UNION ALL SELECT 1 FROM pg_rewrite WHERE ev_class IN ({_OURS})"
@@ -71,7 +71,7 @@ _TAMPERED = (
     f" UNION ALL SELECT 1 FROM pg_inherits WHERE inhparent IN ({_OURS}) OR inhrelid IN ({_OURS})"
 )
 
-# One lock for each ledger of a server.
+# A lock for each ledger of a server.
 _LOCK = "'tacit_head'::regclass::oid::int, 0"
 
 # Rows that a decision took for absent: the write is conditional on their absence.
@@ -103,7 +103,7 @@ nodes AS (
 SELECT count(*) FROM moved
 """.replace("?", "%s")  # noqa: S608 (our own constants)
 _WRITE_LOCKED = _WRITE.format("")
-# without queueing: no one holds or awaits the lock, and the rows taken for absent are absent
+# without queueing: the lock is free and not awaited, and the rows assumed absent are absent
 _WRITE_ALONE = _WRITE.format(f"AND pg_try_advisory_xact_lock({_LOCK}) {_CONDITIONS}".replace("?", "%s"))
 
 _QUEUE = f"BEGIN; SET LOCAL synchronous_commit = off; SELECT pg_advisory_xact_lock({_LOCK})"
@@ -137,7 +137,7 @@ class PostgresStore:
         self.locks = SessionLocks(address)
         self._last: Head | None = None  # the head this process wrote last
         self._alone = False  # whether no other process seems to write
-        self._nodes: set[str] = set()  # where the state is known to have nodes
+        self._nodes: set[str] = set()  # if the state is known to have nodes
         self._process = os.getpid()
         self.turn = RLock()
         self.place = "postgresql"
@@ -164,7 +164,7 @@ class PostgresStore:
                     time.sleep(0 if attempt == 0 else min(0.1, 0.001 * 2**attempt))
                 else:
                     return
-            raise LedgerError(f"the ledger {self.place} is too busy; nothing was answered\nhint: ask again")
+            raise LedgerError(f"the ledger {self.place} is too busy; no answer was given\nhint: ask again")
 
     def _write_alone(self, last: Head, likely: Sequence[Likely], work: Work) -> None:
         """Decide on this process's own last write, and write on condition that no other process has written since."""
@@ -177,14 +177,14 @@ class PostgresStore:
             except NotAsSigned:
                 raise _TryAgain from None  # read after another had written
             if writes is None:
-                raise _TryAgain  # no conditional write, so nothing would detect that the head has moved
+                raise _TryAgain  # without a conditional write a moved head would not be detected
             absent = [_array([values[0] for query, values in assumed if query == kind]) for kind in _ABSENT]
             if link.execute(_WRITE_ALONE, (*_moved(writes), *absent, *_written(writes))).fetchall() != [(1,)]:
                 raise _TryAgain
             self._last, self._alone = writes.head, True
 
     def _write_in_turn(self, likely: Sequence[Likely], work: Work) -> None:
-        """Queue, decide on what the tables hold, write, let the next one in, and wait for the disk."""
+        """Queue, decide on the current tables, write, let the next one in, and wait for the disk."""
         with self._opened() as link:
             found = self._queue(link, likely)
             writes = work(_rows(link, found))
@@ -224,7 +224,7 @@ class PostgresStore:
         return found
 
     def _path(self, place: str) -> list[str]:
-        """Return the nodes on the way to a place, as far as they are known, and the bucket that should follow."""
+        """Return the known nodes on the way to a place, and the bucket that should follow."""
         path = [""]
         while path[-1] in self._nodes:
             path.append(place[: len(path)])
@@ -305,12 +305,12 @@ class PostgresStore:
         try:
             # a server may be set up to answer before the disk has it
             link.execute("SET synchronous_commit = on")
-            # a reading has one moment of its own; a write is conditional on the head, whatever else it sees
+            # a read sees one moment; a write is conditional on the head, whatever else it sees
             link.execute("SET default_transaction_isolation = 'read committed'")
             # a plan made while the tables are small must not scan them once they are large
             link.execute("SET enable_seqscan = off")
             link.execute(f"SET lock_timeout = '{LOCK_SECONDS}s'")
-            # one schema from here on: nothing of that name elsewhere, nor a temporary table, comes before ours
+            # from here on one schema: other schemas and temporary tables never come before ours
             link.execute("SELECT set_config('search_path', quote_ident(current_schema()) || ', pg_temp', false)")
             _require_sync(link, self.place)
             _create_tables(link)
@@ -323,7 +323,7 @@ class PostgresStore:
 
 
 class _TryAgain(Exception):
-    """Another writer came between and nothing was written; running the work again is safe."""
+    """Another writer came between and no row was written; running the work again is safe."""
 
 
 def _head_row(head: Head) -> tuple[Any, ...]:
@@ -333,7 +333,7 @@ def _head_row(head: Head) -> tuple[Any, ...]:
 def _moved(writes: Writes) -> tuple[Any, ...]:
     head, before = writes.head, writes.before
     if before is None:
-        raise LedgerError("the ledger has no head to move\nhint: open it again")
+        raise LedgerError("the ledger's head is missing\nhint: open it again")
     return (head.number, head.hash, head.root, head.time, head.signature, before.number, before.hash)
 
 
@@ -387,7 +387,7 @@ def _plan(link: Link) -> None:
 
 
 def _array(keys: Sequence[object]) -> str:
-    """Return hashes, places or numbers as an array's text; they hold nothing that would need escaping."""
+    """Return hashes, places or numbers as an array's text; none of them needs escaping."""
     return "{" + ",".join(f'"{key}"' for key in keys) + "}"
 
 
@@ -455,7 +455,7 @@ def explained(error: psycopg.Error, place: str) -> LedgerError:
     """Return our error for one of the server's, by its code: its text may quote the data that was sent."""
     code = error.sqlstate or type(error).__name__
     hint = _HINTS.get(code, _HINTS.get(code[:2], "check the address and that the server is up"))
-    return LedgerError(f"the ledger in {place} cannot be used ({code}); nothing was answered\nhint: {hint}")
+    return LedgerError(f"the ledger in {place} cannot be used ({code}); no answer was given\nhint: {hint}")
 
 
 _HINTS = {

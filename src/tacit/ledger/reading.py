@@ -1,4 +1,4 @@
-"""Entries in words: one line of each, and what a charge cost as its table's budget counts."""
+"""Entries in words: a line for an entry, and a charge's cost as its table's budget counts it."""
 
 from collections.abc import Mapping
 
@@ -14,7 +14,7 @@ WORDS_SHOWN = 100
 
 
 def entry_line(entry: Entry, tables: Mapping[str, RegisteredTable]) -> str:
-    """Return one entry as a line: number, time, kind, and what it is about."""
+    """Return one entry as a line: number, time, kind, and subject."""
     try:
         about = _about(entry.kind, entry.record, tables)
     except (KeyError, TypeError, ValueError, AttributeError):  # a ledger from elsewhere may hold anything
@@ -48,7 +48,7 @@ def _about(kind: str, record: Record, tables: Mapping[str, RegisteredTable]) -> 
         whose = sorted(table.name for table in tables.values() if table.cohort == record["people"])
         return f"{', '.join(whose)} {budget_from(record)} {record['reason']}".strip()
     if kind == "person":
-        who = record["name"] or "those without a name"
+        who = record["name"] or "requests without a name"
         of = "every table" if record["tables"] is None else ", ".join(record["tables"]) or "no table"
         over = ", ended" if record["ended"] else "" if record["until"] is None else f", until {record['until'][:10]}"
         return f"{who}: {record['role']} of {of}{over} {record['reason']}".strip()
@@ -61,7 +61,8 @@ def _about(kind: str, record: Record, tables: Mapping[str, RegisteredTable]) -> 
 
 
 def cost_words(record: Record, table: RegisteredTable | None) -> str:
-    """Return a charge in the words of its answer, as the table's budget counts; bare amounts where there is none."""
+    """Return a charge in the words of its answer, as the table's budget counts; bare amounts if the answer is
+    missing."""
     if table is not None:
         return spent_words(charge_from(record), rule_of(table.budget))
     main = ("ε", record["epsilon"]) if record["epsilon"] is not None else ("ρ", record["rho"])

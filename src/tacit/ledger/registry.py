@@ -1,9 +1,9 @@
-"""The registry: which tables a ledger knows, and which cohort's budget each spends.
+"""The registry: the tables of a ledger, and the cohort with the budget of each.
 
 A budget belongs to the people in the data (a cohort), not to a name. A table known by its name or by its source belongs
-to the same cohort as before. A source under a second name is refused until the curator states whose data it holds.
-Nothing is ever computed from the rows, so a copy under another path and another name looks like other people's data:
-only the curator can state that it is not (docs/sharp-edges.md).
+to the same cohort as before. A source under a second name is refused until the curator declares the people in it.
+Rows are never compared, so a copy under another path and another name looks like other people's data: only the curator
+can state that it is not (docs/sharp-edges.md).
 """
 
 import json
@@ -25,10 +25,11 @@ SHOWN_MAX = 20
 
 @dataclass(frozen=True)
 class RegisteredTable:
-    """A table the ledger knows: a random id, its name and declared version, and its budget for life.
+    """A registered table: a random id, its name and declared version, and its budget for life.
 
-    `cohort` is a random id of the units whose budget it is, `entry` the number of the entry that declares it, `source`
-    a hash of its source, and `beside` the ids of other tables of the same cohort that a question about it reads too.
+    `cohort` is a random id of the units who share the budget, `entry` the number of the entry that declares it,
+    `source` a hash of its source, and `beside` the ids of other tables of the same cohort that a question about it
+    reads too.
     """
 
     id: str
@@ -82,7 +83,7 @@ def registration(
 
 
 def register(draft: Draft, wanted: Registration, *, ledger: str) -> RegisteredTable:
-    """Return the table as the ledger knows it; one that is new, or declared anew, leaves an entry."""
+    """Return the table as registered; a new or changed declaration leaves an entry."""
     source = None if wanted.source is None else digest("source", ledger, wanted.source)
     marks = sorted({digest("source", ledger, mark) for mark in wanted.marks} - {source})
     known = draft.book.named(wanted.name)
@@ -117,7 +118,7 @@ def register(draft: Draft, wanted: Registration, *, ledger: str) -> RegisteredTa
 
 
 def known_as(book: RuleBook, wanted: Registration, *, ledger: str, by_name: bool) -> str | None:
-    """Return the name under which a ledger knows a source or a part of it, or a table by its name, or None."""
+    """Return the registered name of a source or a part of it, or a table by its name, or None."""
     digests = [digest("source", ledger, each) for each in (wanted.source, *wanted.marks) if each is not None]
     named = [book.named(wanted.name)] if by_name else []
     return next((table.name for table in (*map(book.known_by, digests), *named) if table is not None), None)
@@ -141,7 +142,7 @@ def lifetime_budget(book: RuleBook, cohort: str) -> Budget:
     """Return a cohort's lifetime budget: the one that every cohort has, to everyone together."""
     found = next((budget for _, budget in book.budgets(cohort, None) if budget.period is None), None)
     if found is None:
-        raise LedgerError("the ledger is damaged: a table has no budget\nhint: run tacit ledger verify")
+        raise LedgerError("the ledger is damaged: a table lacks a budget\nhint: run tacit ledger verify")
     return found
 
 
@@ -172,9 +173,9 @@ def grant(
 
 
 def revoke(draft: Draft, name: str, *, analyst: str | None, period: str | None, reason: str) -> Budget:
-    """Let nothing more be spent under a budget until it is granted anew, and return it; leaves an entry.
+    """Stop all further spending under a budget until it is granted again, and return it; leaves an entry.
 
-    An analyst who has spent from everyone's budget, and has none, is given one that admits nothing.
+    An analyst who has spent from the shared budget, and lacks a personal one, gets one of zero.
     """
     table = draft.book.named(name)
     if table is None:
@@ -183,7 +184,7 @@ def revoke(draft: Draft, name: str, *, analyst: str | None, period: str | None, 
     budget = next((budget for _, budget in own if budget.period == period), None)
     if budget is None and (analyst is None or period is not None):
         raise InvalidParameter(
-            f"'{name}' has no budget per {period} to revoke\nhint: 'tacit budget' shows those that it has"
+            f"'{name}' does not have a budget per {period} to revoke\nhint: 'tacit budget' lists the budgets"
         )
     closed = replace(budget or replace(lifetime_budget(draft.book, table.cohort), analyst=analyst), rule=ADMITS_NOTHING)
     draft.append({"kind": "budget", **budget_record(closed), "insist": True, "reason": reason})
@@ -191,7 +192,7 @@ def revoke(draft: Draft, name: str, *, analyst: str | None, period: str | None, 
 
 
 def _cohort(draft: Draft, wanted: Registration, known: Declared | None, sources: Sequence[str]) -> str | None:
-    """Return the cohort whose data it is, or None for a new cohort."""
+    """Return the cohort of the people in the data, or None for a new cohort."""
     book = draft.book
     known_by = [table for table in map(book.known_by, sources) if table is not None]
     by_source = {table.cohort for table in known_by}
@@ -236,7 +237,7 @@ def _two_cohorts(wanted: Registration, known: Declared | None, known_by: Sequenc
 def _declare_budget(draft: Draft, cohort: str, wanted: Registration) -> None:
     if wanted.budget is None:
         raise InvalidParameter(
-            f"'{wanted.name}' is new to this ledger and has no budget: how much may ever be learned about one unit?"
+            f"'{wanted.name}' is new to this ledger and needs a budget: how much may ever be learned about one unit?"
             "\nhint: give it once, e.g. budget=tacit.epsilon(3, delta=1e-6) (--budget 3 --delta 1e-6)"
         )
     budget = new_budget(

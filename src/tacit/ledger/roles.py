@@ -1,8 +1,8 @@
-"""People: who may ask, of which tables and until when, and the tokens by which a server knows them.
+"""People: who may ask, about which tables and until when, and the tokens by which a server identifies them.
 
-A person is an entry of the chain, and a later entry replaces it; so is the making and the end of a token. What stands
-beside the chain is a hash of each token's secret and when it was used: deleting a row ends the token, and writing one
-makes none. A ledger without people asks for no names.
+A person is an entry of the chain, and a later entry replaces it; so is the making and the end of a token. Beside the
+chain are a hash of each token's secret and its last use: deleting a row ends the token, and writing one does not
+create a token. A ledger without people asks for no names.
 """
 
 import hashlib
@@ -32,7 +32,7 @@ REASON_MAX = 1000
 # A secret: the prefix that scanners look for, the token's id, and 256 random bits.
 SECRET = re.compile(r"tacit_([0-9a-f]{16})_([A-Za-z0-9_-]{43})").fullmatch
 SECRET_MAX = 200
-# The id and the hash of nobody's token, looked up and compared where there is none at all.
+# A dummy token. The token is compared when the given id is unknown, so that both cases take the same time.
 _NO_ID, _NO_HASH = "0" * 16, "0" * 64
 # The last use is written again when it is older than this much of a time's text: the minute.
 _MINUTE = 16
@@ -42,10 +42,10 @@ Outcome = TypeVar("Outcome")
 
 @dataclass(frozen=True)
 class Person:
-    """Someone the ledger knows: how they write their name, what they may do, of which tables, and until when.
+    """A person in the ledger: the spelling of the name, the role, the tables, and the end of access.
 
-    `name` None is whoever asks without a name, where the curator lets them. `tables` None is every table, and `until`
-    None for good; else it is the moment at which their time is over, by the ledger's clock. `since` is the number of
+    `name` None means requests without a name, if the curator allows them. `tables` None means every table, and `until`
+    None no end; otherwise it is the moment at which access ends, by the ledger's clock. `since` is the number of
     the entry that let them in.
     """
 
@@ -58,11 +58,11 @@ class Person:
 
     def why_not(self, table: str, *, time: str) -> str | None:
         """Return why this person may not ask about a table at a time, in words; None if they may."""
-        who = "those without a name" if self.name is None else f"'{self.name}'"
+        who = "requests without a name" if self.name is None else f"'{self.name}'"
         if self.ended or (self.until is not None and self.until <= time):
             return f"the time of {who} is over"
         if self.role == AUDITOR:
-            return f"{who} is an auditor, who reads the ledger and asks nothing"
+            return f"{who} is an auditor, who reads the ledger and may not ask"
         if self.tables is not None and table not in self.tables:
             return f"'{table}' is not among the tables that {who} may ask about"
         return None
@@ -70,9 +70,9 @@ class Person:
 
 @dataclass(frozen=True)
 class Token:
-    """A token: its id, whose it is, when it was made and until when it holds, whether it ended, and when it was used.
+    """A token: its id, its owner, its first and last moment, whether it was revoked, and its last use.
 
-    `holds` is whether it would be let in now. The secret is nowhere.
+    `holds` is whether it is valid now. The secret is not stored.
     """
 
     id: str
@@ -86,7 +86,7 @@ class Token:
 
 
 class KnowsPeople:
-    """The part of a ledger that is about people and what they may spend; the ledger itself has the rest."""
+    """The part of a ledger for people and their budgets; the ledger itself has the rest."""
 
     _store: Store
 
@@ -105,10 +105,11 @@ class KnowsPeople:
         until: "str | date | None" = None,
         reason: str = "",
     ) -> Person:
-        """Let a person in, or say anew what they may do; for the record. From the first on, only people may ask.
+        """Add a person, or change the role of one; for the record. After the first person is added, only registered
+        people may ask.
 
-        `name` None lets those in who ask without a name. `tables` None is every table. A date given as `until` is the
-        first day (UTC) on which their time is over.
+        `name` None allows requests without a name. `tables` None means every table. A date given as `until` is the
+        first day (UTC) without access.
         """
         kept = None if name is None else given_name(name)
         person = Person(kept, _role(role, kept), _table_names(tables), until_text(until))
@@ -116,17 +117,17 @@ class KnowsPeople:
         return self._submit(lambda draft: _add_person(draft, person, words))
 
     def end_person(self, name: str | None, *, reason: str = "") -> Person:
-        """End a person's time, and their tokens; for the record. What they spent stays spent."""
+        """Revoke a person's access, and their tokens; for the record. Spent budget stays spent."""
         words = _reason(reason)
         return self._submit(lambda draft: _end_person(draft, name, words))
 
     def person(self, name: str | None) -> Person | None:
-        """Return the person of a name, however it is spelled, ended or not; None where there is none."""
+        """Return the person of a name, however it is spelled, revoked or not; None if the name is unknown."""
         with self._view() as draft:
             return find_person(draft, name)
 
     def people(self) -> tuple[Person, ...]:
-        """Return every person, ended or not, by name; those without a name come first."""
+        """Return every person, ended or not, by name; requests without a name come first."""
         with self._view() as draft:
             found = [draft.fact(name) for name in draft.rows.names(PERSON)]
             people = [person_from(entry) for entry in found if entry is not None]
@@ -148,9 +149,9 @@ class KnowsPeople:
         accept_large_delta: bool = False,
         reason: str = "",
     ) -> Budget:
-        """Set the budget of a table's people from now on, for an analyst ("*" for each) or a period where given.
+        """Set the budget of a table's people from now on, for an analyst ("*" for each) or a period if given.
 
-        Only with the signing key, and for the record. What was spent stays spent; a charge must fit every budget.
+        Only with the signing key, and for the record. Spent budget stays spent; a charge must fit every budget.
         """
         return self._submit(
             lambda draft: registry.grant(
@@ -166,14 +167,15 @@ class KnowsPeople:
         )
 
     def revoke(self, name: str, *, analyst: str | None = None, period: str | None = None, reason: str = "") -> Budget:
-        """Let nothing more be spent under a budget, from now on and for the record; a later grant sets it anew."""
+        """Stop all further spending under a budget, from now on and for the record; a later grant sets it anew."""
         return self._submit(lambda draft: registry.revoke(draft, name, analyst=analyst, period=period, reason=reason))
 
     def new_token(self, name: str, *, until: "str | date | None" = None, reason: str = "") -> str:
-        """Return the secret of a new token of a person. It is shown this once: the ledger keeps only its hash."""
+        """Return the secret of a new token of a person. The secret is shown only now: the ledger keeps only its
+        hash."""
         id, secret = fresh_secret()
         ends, words, hash = until_text(until), _reason(reason), secret_hash(secret)
-        # its row first: without the entry it is nobody's
+        # the row first: without the entry it does not belong to a person
         self._store.beside(KEEP_HASH, (id, hash))
         try:
             self._submit(
@@ -200,11 +202,12 @@ class KnowsPeople:
         return tuple(sorted(mine, key=lambda one: (one.made, one.id)))
 
     def whose(self, secret: str) -> Person | None:
-        """Return whose token this is, read from the store now; None for one that is unknown, wrong, ended or expired.
+        """Return the owner of this token, read from the store now; None for an unknown, wrong, revoked or expired
+        token.
 
-        All of those take the same steps: who tries secrets learns nothing from the time it takes. The first and the
-        last use are kept. A token whose time is over is ended for the record when it is next shown, so that a clock
-        that goes back does not bring it back.
+        All of those take the same steps: the time taken does not help in guessing secrets. The first and the
+        last use are kept. An expired token is revoked for the record when it is next shown, so that a clock that goes
+        back does not restore it.
         """
         matched = SECRET(secret) if isinstance(secret, str) else None
         id, hash = (_NO_ID if matched is None else matched[1]), secret_hash(str(secret)[:SECRET_MAX])
@@ -244,7 +247,7 @@ def require_allowed(draft: Draft, analyst: str | None, table: RegisteredTable) -
 
 
 def why_not(draft: Draft, analyst: str | None, table: RegisteredTable) -> str | None:
-    """Return why an analyst may not ask about a table, and those beside it, now, in words; None if they may."""
+    """Return the reason why an analyst may not ask about a table, and those beside it, now; None if they may."""
     if draft.state.get(PEOPLE) is None:
         return None
     person = find_person(draft, analyst)
@@ -253,7 +256,7 @@ def why_not(draft: Draft, analyst: str | None, table: RegisteredTable) -> str | 
         names = ["?" if each is None else each.name for each in declared]
         return next((why for name in names if (why := person.why_not(name, time=draft.time)) is not None), None)
     return (
-        "this ledger knows its people, and this question has no name to it"
+        "this ledger has registered people, and this question is without a name"
         if analyst is None
         else f"this ledger does not know '{analyst}'"
     )
@@ -262,14 +265,14 @@ def why_not(draft: Draft, analyst: str | None, table: RegisteredTable) -> str | 
 def not_allowed(why: str) -> NotAllowed:
     """Return the error for someone who may not ask."""
     return NotAllowed(
-        f"{why}; nothing was charged or read"
+        f"{why}; no charge was made and no row was read"
         "\nhint: give the name you are known by (analyst=, --analyst), or have the curator let you in: "
         "tacit people add NAME"
     )
 
 
 def find_person(draft: Draft, name: str | None) -> Person | None:
-    """Return the person of a name; None where there is none."""
+    """Return the person of a name; None if it is unknown."""
     entry = draft.fact(person_name(name))
     return None if entry is None else person_from(entry)
 
@@ -306,9 +309,9 @@ def _end_person(draft: Draft, name: str | None, reason: str) -> Person:
     entry = draft.fact(person_name(name))
     if entry is None or entry.record["ended"]:
         known = (
-            "those without a name may not ask here"
+            "requests without a name may not ask here"
             if name is None
-            else f"this ledger has no '{name}' whose time could end"
+            else f"'{name}' has no access in this ledger that could be revoked"
         )
         raise InvalidParameter(f"{known}\nhint: tacit people list")
     kept = {word: value for word, value in entry.record.items() if word != "time"}
@@ -321,7 +324,7 @@ def _refuse_look_alike(draft: Draft, name: str) -> None:
         other = None if entry is None else entry.record["name"]
         if other is not None and look(other) == look(name):
             raise InvalidParameter(
-                f"'{name}' looks like '{other}', whom this ledger knows: people could take one for the other"
+                f"'{name}' looks like '{other}', which is registered: readers could confuse the two"
                 f"\nhint: give a name that cannot be confused with it; for the same person, use '{other}'"
             )
 
@@ -330,7 +333,9 @@ def _role(role: object, name: str | None) -> str:
     if role not in ROLES:
         raise InvalidParameter(f"role must be one of {', '.join(ROLES)}\nhint: role='analyst'")
     if name is None and role != ANALYST:
-        raise InvalidParameter(f"those without a name can be analysts, and no {role}\nhint: give the {role} a name")
+        raise InvalidParameter(
+            f"requests without a name can only be analysts, not {role}\nhint: give the {role} a name"
+        )
     return str(role)
 
 
@@ -376,7 +381,7 @@ def until_text(until: "str | date | None") -> str | None:
 
 @dataclass(frozen=True)
 class _TokenHolder:
-    """What a secret led to: its person if it holds, whether its time has just been over, and when it was used."""
+    """The result of looking a secret up: its person if it is valid, whether it has just expired, and its last use."""
 
     person: Person | None
     is_over: bool
@@ -385,19 +390,19 @@ class _TokenHolder:
 
 
 def secret_hash(secret: str) -> str:
-    """Return what a secret is known by; of 256 random bits, nobody finds them again."""
+    """Return the hash of a secret; 256 random bits cannot be guessed from it."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def token_check(id: str, hash: str) -> str:
-    """Return what the chain has of a token's hash, so that nobody can put another hash in its row."""
+    """Return the chain's copy of a token's hash, so that the hash in its row cannot be exchanged."""
     return digest("token", id, hash)
 
 
 def _held(draft: Draft, id: str, hash: str) -> _TokenHolder:
-    """Return what a secret led to. Every step is taken, whatever the ones before it found.
+    """Return the result of looking a secret up. Every step is taken, whatever the result of the steps before it.
 
-    For an id that is not there the next one stands in: it takes the same steps, and its secret is another.
+    A missing id is replaced by the next one: the steps are the same, and the secret differs.
     """
     found, kept, _, last = draft.rows.token_near(id) or (_NO_ID, _NO_HASH, None, None)
     entry = draft.fact(HELD + found)
@@ -433,13 +438,13 @@ def _new_token(draft: Draft, id: str, name: str, *, check: str, until: str | Non
 def _end_token(draft: Draft, id: str, reason: str) -> Entry:
     entry = draft.fact(HELD + id)
     if entry is None or entry.record["ended"]:
-        raise InvalidParameter("this ledger has no such token whose time could end\nhint: tacit people list")
+        raise InvalidParameter("this ledger has no such token that could be revoked\nhint: tacit people list")
     kept = {word: value for word, value in entry.record.items() if word != "time"}
     return draft.append({**kept, "made": entry.record["time"], "ended": True, "reason": reason})
 
 
 def _end_expired(ledger: KnowsPeople, id: str) -> None:
-    """End a token whose time is over, for the record; where that cannot be written now, it is over all the same."""
+    """Revoke an expired token, for the record; if that cannot be written now, it is refused all the same."""
     with suppress(InvalidParameter, LedgerError):
         ledger.end_token(id, reason="its time is over")
 

@@ -1,8 +1,8 @@
 """A new key for a ledger that exists: an entry, signed by the key before, that names the one from there on.
 
-The head is signed by the newest key. Who opens a ledger follows the entries from the newest key back to the first: each
-names the key before it and has that key's signature over where it stands in the chain. Nobody without a key can add
-one, and a head that an old key signed after its end is refused. Certificates carry the key that signed them.
+The head is signed by the newest key. To open a ledger, the entries are followed from the newest key back to the first:
+each names the key before it and has that key's signature over its position in the chain. Adding one needs a key, and a
+head that an old key signed after its end is refused. Certificates carry the key that signed them.
 """
 
 from tacit.errors import InvalidParameter, LedgerError
@@ -55,7 +55,7 @@ def keys_of(draft: Draft) -> list[tuple[int, str]]:
     first = draft.rows.entry(1)
     if first is None:
         raise NotAsSigned
-    if KEY not in list(draft.rows.names(KEY)):  # as most are: nothing else of the ledger is read for it
+    if KEY not in list(draft.rows.names(KEY)):  # the usual case: the rest of the ledger is not read
         return [(1, str(first.record["public_key"]))]
     last = draft.fact(KEY)
     found: list[tuple[int, str]] = []
@@ -80,7 +80,7 @@ def require_follows(keys: list[tuple[int, str]], known: str) -> str:
     """Return the newest key, if the one that we know is among those before it."""
     if known not in [public for _, public in keys]:
         raise LedgerError(
-            "the ledger is signed by a key that does not follow from the one it had; nothing was answered"
+            "the ledger is signed by a key that does not follow from the one it had; no answer was given"
             "\nhint: put the newest copy back, then: tacit ledger verify"
         )
     return keys[0][1]

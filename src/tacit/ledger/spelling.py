@@ -1,6 +1,6 @@
-"""The names of people: which are one name, which may be given, and how a ledger that told spellings apart goes on.
+"""The names of people: equal spellings, allowed names, and the migration of ledgers that counted spellings as people.
 
-Two spellings that differ in case alone, or in how an accent is written, are one name: otherwise one person would have
+Two spellings that differ only in case, or in how an accent is written, are one name: otherwise one person would have
 two budgets. A name that people could take for another's is refused. Ledgers of an older layout had an account for each
 spelling; their next entry, of kind names, adds those together.
 """
@@ -24,7 +24,7 @@ BUDGETS = "budgets "
 
 # Besides letters and the digits 0 to 9.
 _MARKS = frozenset(" .-_'@+")
-# Scripts that living languages are written in; each name keeps to one, but for those that are written together.
+# Scripts of living languages; a name keeps to one, except those that are written together.
 _SCRIPT_NAMES = """
     ARABIC ARMENIAN BENGALI BOPOMOFO CJK CYRILLIC DEVANAGARI ETHIOPIC GEORGIAN GREEK GUJARATI GURMUKHI HANGUL HEBREW
     HIRAGANA KANNADA KATAKANA KHMER LAO LATIN MALAYALAM MYANMAR ORIYA SINHALA TAMIL TELUGU THAANA THAI TIBETAN
@@ -44,7 +44,7 @@ _ALIKE = str.maketrans(
 
 
 def name_key(name: str) -> str:
-    """Return the one text of a name, whatever its case and however its accents are written.
+    """Return the one text for all spellings of a name, in any case and with any form of accents.
 
     >>> name_key("Ben") == name_key("BEN"), name_key("José") == name_key("JOSE\\u0301")
     (True, True)
@@ -70,7 +70,9 @@ def given_name(name: object) -> str:
             "character, or a form of a letter that only looks like the letter\nhint: 'ben', 'Zoë K.', '陈'"
         )
     if kept != " ".join(kept.split(" ")).strip() or "  " in kept or not any(map(str.isalnum, kept)):
-        raise InvalidParameter("a person's name has a letter, single spaces, and none at its ends\nhint: 'ben'")
+        raise InvalidParameter(
+            "a person's name needs a letter, and may have only single spaces, inside it\nhint: 'ben'"
+        )
     scripts = {script for script in map(_script, kept) if script is not None}
     if len(scripts) > 1 and not any(scripts <= together for together in _TOGETHER):
         raise InvalidParameter(
@@ -100,7 +102,8 @@ def _is_plain(letter: str) -> bool:
 
 
 def _script(letter: str) -> str | None:
-    """Return the script that a letter is of, by the first word of its name; None for what all scripts share."""
+    """Return the script that a letter is of, by the first word of its name; None for characters that all scripts
+    share."""
     if not unicodedata.category(letter).startswith("L"):
         return None
     first = unicodedata.name(letter, "?").split(" ")[0]
@@ -113,9 +116,9 @@ def _script(letter: str) -> str | None:
 
 
 def folded(values: dict[str, str]) -> dict[str, str]:
-    """Return what changes in a state when spellings become one: accounts are added up, and every budget stays.
+    """Return the changes of a state when spellings become one: accounts are added up, and every budget stays.
 
-    Nothing is forgiven: what was spent under each spelling counts, and where two had a budget both hold from now on.
+    Spending under every spelling counts, and if two had a budget, both hold from now on.
     """
     accounts: dict[str, list[str]] = {}
     budgets: dict[str, list[str]] = {}

@@ -1,8 +1,8 @@
 """The SQLite store: one file, write-ahead log, synced in full at every commit.
 
 A transaction takes the write lock before it reads, so no other process decides on the same totals, and moves the
-head only from the one it read. An error of the disk leaves the outcome unknown: the connection is dropped, nothing
-is answered, and the next use reads what the disk really has.
+head only from the one it read. An error of the disk leaves the outcome unknown: the connection is dropped, no answer
+is given, and the next use reads the disk's real content.
 """
 
 import contextlib
@@ -65,7 +65,7 @@ def connect_to_file(path: str) -> Connection:
 
 
 class SqliteStore:
-    """A ledger's tables in one SQLite file, or in memory, where they last as long as the process."""
+    """A ledger's tables in one SQLite file, or in memory until the process ends."""
 
     def __init__(self, path: Path | None, connect: Connect = connect_to_file) -> None:
         self._path = path
@@ -106,14 +106,14 @@ class SqliteStore:
 
     @contextmanager
     def checking(self) -> Iterator[None]:
-        """Refuse a file whose pages or indexes SQLite finds damaged, while the block runs."""
+        """While the block runs, refuse a file if SQLite finds its pages or indexes damaged."""
         with self.turn:
             if self._path is None or self._connect is not connect_to_file:
                 with self._opened() as connection:
                     self._check(connection)
                 yield
                 return
-            # a connection of its own, on another core; `turn` is held, so no fork comes between
+            # a separate connection, on another core; `turn` is held, so no fork comes between
             # in this order: the thread has ended when the connection is closed
             with closing(connect_to_file(str(self._path))) as connection, ThreadPoolExecutor(1) as other:
                 found = other.submit(self._check, connection)
@@ -197,7 +197,7 @@ class SqliteStore:
         self._check_tables(connection)
 
     def _is_new(self, connection: Connection) -> bool:
-        """Return whether there is nothing in the file yet; refuse a file that is not a ledger, before it is touched."""
+        """Return whether the file is still empty; refuse a file that is not a ledger, before it is touched."""
         application = list(connection.execute("PRAGMA application_id"))[0][0]
         if application == APPLICATION:
             return False
@@ -247,7 +247,7 @@ def _rows(connection: Connection) -> Rows:
 def _keep_log(connection: Connection) -> str:
     """Switch the file to a write-ahead log and return the mode it is in.
 
-    SQLite does not wait here for another process that is switching a new file too, whatever its timeout; so we do.
+    SQLite does not wait here for another process that is switching a new file too, with any timeout; so we do.
     """
     until = time.monotonic() + BUSY_SECONDS
     while True:
@@ -263,18 +263,20 @@ def _write(connection: Connection, writes: Writes) -> None:
     for statement, rows in write_statements(writes):
         connection.executemany(statement, rows)
     if list(connection.execute("SELECT changes()")) != [(1,)]:
-        raise LedgerError("the ledger's head moved while it was locked; nothing was written\nhint: tacit ledger verify")
+        raise LedgerError(
+            "the ledger's head moved while it was locked; the ledger was not changed\nhint: tacit ledger verify"
+        )
 
 
 def _names_of(path: Path) -> tuple[str, ...]:
-    """Return where a file is, where it seems to be if it is a link itself, and how it was named."""
+    """Return a file's real path, its path if it is a link itself, and the given name."""
     named = os.path.abspath(path)
     in_folder = os.path.join(os.path.realpath(os.path.dirname(named)), os.path.basename(named))
     return tuple(dict.fromkeys((os.path.realpath(path), in_folder, named)))
 
 
 def _make_file(path: Path) -> None:
-    """Make an empty file that only its owner may read, if there is none, and have its name on the disk."""
+    """Make a missing file, empty and readable only by its owner, and sync its name to the disk."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
@@ -290,13 +292,13 @@ def _make_file(path: Path) -> None:
 
 
 def explained(error: sqlite3.Error, place: str) -> LedgerError:
-    """Return our error for one of SQLite's: what happened, that nothing was answered, and the repair."""
+    """Return our error for one of SQLite's: the fault, a note that no answer was given, and the repair."""
     code = getattr(error, "sqlite_errorname", "") or ""
     for prefix, (what, hint) in _MEANINGS.items():
         if code.startswith(prefix):
-            return LedgerError(f"the ledger {place} {what}; nothing was answered\nhint: {hint}")
+            return LedgerError(f"the ledger {place} {what}; no answer was given\nhint: {hint}")
     return LedgerError(
-        f"the ledger {place} cannot be used ({code or type(error).__name__}); nothing was answered"
+        f"the ledger {place} cannot be used ({code or type(error).__name__}); no answer was given"
         "\nhint: tacit ledger verify names what is wrong"
     )
 

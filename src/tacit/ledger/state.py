@@ -1,9 +1,9 @@
-"""The state: everything the entries add up to (totals, tables, budgets), as one map whose root the head signs.
+"""The state: the sum of all entries (totals, tables, budgets), as one map with a signed root.
 
 Without it, anyone who can write the tables could lower a total or restore an old one without the key. The map is a tree
 of hashes (a Merkle tree): a name's hash is its place in the tree, few names share a bucket, and every piece that is
 read is checked against the hash in its parent, up to the root. So a lookup reads one path and a change writes one, for
-a map of any size, and absence is proved too. Nothing is ever removed. How it is stored is left to `store.py`.
+a map of any size, and absence is proved too. Names are never removed. How it is stored is left to `store.py`.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ from tacit.ledger.chain import canonical
 from tacit.ledger.entry import Entry
 from tacit.ledger.store import NotAsSigned, Rows
 
-# So many names share a bucket; with one more it becomes sixteen.
+# The most names that share a bucket; with one more it becomes sixteen.
 BUCKET_MAX = 16
 PLACE_DIGITS = 32
 # How many pieces a process keeps at hand.
@@ -51,7 +51,7 @@ class Pieces:
 
 @dataclass(frozen=True)
 class Change:
-    """What a transaction changes in the map: its new root, and the rows to write."""
+    """The changes of a transaction in the map: its new root, and the rows to write."""
 
     root: str
     values: list[tuple[str, str, str]]
@@ -59,7 +59,7 @@ class Change:
 
 
 class State:
-    """The map as of a root, and what one transaction puts into it."""
+    """The map as of a root, and the changes of one transaction."""
 
     def __init__(self, rows: Rows, root: str, pieces: Pieces) -> None:
         self._rows = rows
@@ -68,7 +68,7 @@ class State:
         self._put: Values = {}
 
     def get(self, name: str) -> str | None:
-        """Return the value of a name; None where the map has none."""
+        """Return the value of a name; None if the map lacks it."""
         found = self._put.get(name)
         if found is not None:
             return found
@@ -161,7 +161,7 @@ class _Grown:
 
 
 def whole_state(values: Values) -> tuple[str, dict[str, str]]:
-    """Return the root of a map and the text of each of its nodes, from nothing but its values."""
+    """Return the root of a map and the text of each of its nodes, computed only from its values."""
     grown = _Grown()
     root = grown.build("", values)
     return root, {at: _text(children) for at, (_, children) in grown.nodes.items()}

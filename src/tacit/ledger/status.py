@@ -1,7 +1,7 @@
-"""The status of budgets: what was spent, what is left, and whether one more charge fits.
+"""The status of budgets: the spending, the rest, and whether one more charge fits.
 
-One comparison serves charges, plans and printed texts. Amounts are shown as questions ask for them, in epsilon and
-delta by addition; where the sum of rho leaves more to Gaussian noise, that amount is shown beside it.
+Charges, plans and printed texts use the same comparison. Amounts are shown as questions ask for them, in epsilon and
+delta by addition; if the sum of rho leaves more to Gaussian noise, that amount is shown beside it.
 """
 
 import json
@@ -20,9 +20,10 @@ from tacit.privacy import KINDS, ApproximateLoss, Event, Loss, event_to_dict, sh
 
 @dataclass(frozen=True)
 class BudgetStatus:
-    """The status of one budget: what was spent against it in how many charges, and what it leaves.
+    """The status of one budget: the spending in a number of charges, and the rest.
 
-    `questions` is how many more like the last it admits: None before there was one, or where that one was free.
+    `questions` is the number of further questions like the last that it admits: None before the first, or if the last
+    was free.
     """
 
     budget: Budget
@@ -41,7 +42,7 @@ class BudgetStatus:
 
     @property
     def words_spent(self) -> str:
-        """The amount spent, by addition, with the sum of rho where the rule counts it."""
+        """The amount spent, by addition, with the sum of rho if the rule counts it."""
         return spent_words(self.spent, rule_of(self.budget.loss) if self.budget.is_revoked else self.budget.rule)
 
     @property
@@ -56,7 +57,7 @@ class BudgetStatus:
 
 @dataclass(frozen=True)
 class Left:
-    """The amount that all budgets leave for one more question: the smallest wins. It prints as words.
+    """The amount that all budgets leave for one more question: the smallest wins. Printed as words.
 
     With Laplace noise up to `laplace`, and `delta` for private keys; with Gaussian noise up to `gaussian` and
     `delta_gaussian`. A question that leaves the noise open may ask for `epsilon`, the larger.
@@ -82,7 +83,7 @@ class Left:
 
     @property
     def amounts(self) -> str:
-        """What one more question may ask for, in words."""
+        """The most that one more question may ask for, in words."""
         if not self.epsilon:
             return "nothing"
         laplace = _amounts(self.laplace, self.delta)
@@ -98,7 +99,7 @@ class Left:
 
 @dataclass(frozen=True)
 class Shortfall:
-    """The first budget that has no room for a charge."""
+    """The first budget without room for a charge."""
 
     budget: Budget
     scope: str
@@ -107,7 +108,7 @@ class Shortfall:
     call: str | None = None  # the call that the charge is a part of
 
     def words(self, draft: Draft) -> str:
-        """Return the budget, the charge it has no room for, and the amount that all budgets leave."""
+        """Return the budget, the charge that does not fit, and the amount that all budgets leave."""
         left = smallest(budget_status(draft, self.budget.cohort, analyst=self.analyst, call=self.call))
         rule = rule_of(self.budget.loss) if self.budget.is_revoked else self.budget.rule
         return f"{self.budget}, has no room for {spent_words(self.charge, rule)}; left: {left}"
@@ -115,7 +116,7 @@ class Shortfall:
 
 @dataclass(frozen=True)
 class Fit:
-    """Whether a question would be admitted: why not, or what it would leave. It prints as words."""
+    """Whether a question would be admitted: the reason why not, or the rest of the budget. Printed as words."""
 
     short: str | None
     after: Left | None
@@ -213,7 +214,7 @@ def budget_status(
 ) -> tuple[BudgetStatus, ...]:
     """Return the status of each budget that applies to an analyst's charge, now or after one more `charge`.
 
-    The room set aside for calls in progress is neither spent nor left, except that of the `call` that asks.
+    The room set aside for calls in progress is neither spent nor left; the room of the asking `call` is left.
     """
     budgets = draft.book.applying(cohort, analyst)
     asking = _asking(budgets)
@@ -221,7 +222,7 @@ def budget_status(
     found = []
     for budget in budgets:
         account = draft.account(budget.scope(analyst=analyst, time=draft.time))
-        # with no charge of its own yet, a budget is measured by the cohort's last charge: the smallest count is shown
+        # before its first charge, a budget is measured by the cohort's last charge: the smallest count is shown
         last = draft.entry(account.last or by_all) if charge is None else None
         like = charge if last is None else charge_from(last.record)
         spent = account.spent if charge is None else account.spent + charge
@@ -257,7 +258,7 @@ def smallest(found: Iterable[BudgetStatus]) -> Left:
 
 
 def spent_words(spent: Charge, rule: Rule) -> str:
-    """Return the amount spent in words: epsilon and delta by addition, and the sum of rho where the rule counts it."""
+    """Return the amount spent in words: epsilon and delta by addition, and the sum of rho if the rule counts it."""
     delta = spent.delta
     if rule.delta_convert:  # a question's delta is divided as the budget's is
         delta = max(spent.delta / FOR_KEYS, spent.delta_noise / FOR_NOISE)
@@ -272,5 +273,5 @@ def _amounts(epsilon: Fraction, delta: Fraction, *, up: bool = False) -> str:
 
 
 def _asking(budgets: Iterable[Budget]) -> Loss:
-    """Return the budget whose delta questions share: the lifetime budget of everyone together."""
+    """Return the budget with the delta that questions share: the lifetime budget of all analysts together."""
     return next(budget.loss for budget in budgets if budget.analyst is None and budget.period is None)

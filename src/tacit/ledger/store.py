@@ -1,7 +1,7 @@
-"""The tables of a ledger with every query on them, and what the ledger needs of a store: durable transactions.
+"""The tables of a ledger with every query on them, and the interface of a store: durable transactions.
 
-The queries are written once for all stores; a store supplies only how a statement runs. Nothing read here is trusted:
-the head is signed, and drafts check the rest against it.
+The queries are written once for all stores; a store supplies only how a statement runs. Values read here are not
+trusted: the head is signed, and drafts check the rest against it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,7 +17,7 @@ from tacit.ledger.hands.in_hand import Locks
 Query = tuple[str, tuple[Any, ...]]
 Run = Callable[[str, tuple[Any, ...]], list[tuple[Any, ...]]]
 
-# `body` is what the hash covers; `request`, `question` and `answers` are copies from it to be found by. `body` is the
+# The hash covers `body`; `request`, `question` and `answers` are copies from it to be found by. `body` is the
 # last, so that a long one is not read for the others' sake.
 TABLES = (
     "CREATE TABLE tacit_head (one INTEGER PRIMARY KEY CHECK (one = 1), ledger TEXT NOT NULL, number BIGINT NOT NULL,"
@@ -31,9 +31,9 @@ TABLES = (
     "CREATE UNIQUE INDEX tacit_answers ON tacit_entry (answers) WHERE answers IS NOT NULL",
     "CREATE INDEX tacit_place ON tacit_state (place)",
 )
-# Beside the chain: what a token's secret is known by, and when it was used. A row may be deleted, which ends the token;
-# it makes none, since the chain has a hash of it. Visits of pages that were signed out are here too until they would be
-# over by themselves, under ids that no token has: `last` is when.
+# Beside the chain: the hash of a token's secret, and its last use. A row may be deleted, which ends the token;
+# a row does not make a token, since the chain has a hash of it. Visits of pages that were signed out are here too
+# until their natural end, under ids that tokens never have: `last` is their end.
 TOKENS = "CREATE TABLE tacit_token (id TEXT PRIMARY KEY, hash TEXT NOT NULL, first TEXT, last TEXT)"
 
 HEAD = "SELECT ledger, number, hash, root, time, signature FROM tacit_head WHERE one = 1"
@@ -62,7 +62,7 @@ END_VISIT = "INSERT INTO tacit_token (id, hash, last) VALUES (?, ?, ?) ON CONFLI
 FORGET_VISITS = "DELETE FROM tacit_token WHERE id >= 'visit' AND last < ?"
 FORGET_HASH = "DELETE FROM tacit_token WHERE id = ?"
 ADD_HEAD = "INSERT INTO tacit_head (one, ledger, number, hash, root, time, signature) VALUES (1, ?, ?, ?, ?, ?, ?)"
-# the one conditional write: it changes nothing unless the head is still the one the decision was made on
+# the one conditional write: it changes no row unless the head is still the one the decision was made on
 MOVE_HEAD = (
     "UPDATE tacit_head SET number = ?, hash = ?, root = ?, time = ?, signature = ?"
     " WHERE one = 1 AND number = ? AND hash = ?"
@@ -79,14 +79,14 @@ PUT_NODE = (
 
 
 class Rows:
-    """What the store holds, read inside one transaction."""
+    """The content of the store, read inside one transaction."""
 
     def __init__(self, run: Run, scan: Callable[[str, tuple[Any, ...]], Iterator[tuple[Any, ...]]]) -> None:
         self._run = run
         self._scan = scan
 
     def head(self) -> Head | None:
-        """Return the head, or None in a ledger that has no entry yet."""
+        """Return the head, or None in a ledger without entries."""
         found = self._run(HEAD, ())
         return Head(*found[0]) if found else None
 
@@ -124,7 +124,7 @@ class Rows:
         return dict(self._run(NODES, ()))
 
     def bucket(self, place: str) -> list[tuple[str, str]]:
-        """Return the names and values of the state whose place begins with `place`."""
+        """Return the names and values of the state at places that begin with `place`."""
         return [(str(name), str(value)) for name, value in self._run(BUCKET, (place, place + "g"))]
 
     def values(self) -> Iterator[tuple[Any, ...]]:
@@ -132,20 +132,20 @@ class Rows:
         return self._scan(STATE, ())
 
     def names(self, beginning: str) -> list[str]:
-        """Return every name of the state that begins so; what is missing here, nothing tells."""
+        """Return every name of the state that begins so; a missing name is not detected here."""
         after = beginning[:-1] + chr(ord(beginning[-1]) + 1)
         return [str(name) for (name,) in self._run(NAMES, (beginning, after))]
 
     def token(self, id: str) -> tuple[Any, ...] | None:
-        """Return a token's id, what its secret is known by, and when it was used first and last."""
+        """Return a token's id, the hash of its secret, and its first and last use."""
         found = self._run(HASH_OF, (id,))
         return found[0] if found else None
 
     def token_near(self, id: str) -> tuple[Any, ...] | None:
-        """Return the same of that token, or of one that stands in for it; None where there is none at all."""
+        """Return the same of that token, or of one that replaces it; None in an empty table."""
         last = self._run(LAST_ID, ())
         is_within = bool(last) and id <= last[0][0]
-        found = self._run(NEXT_HASH, (id if is_within else "",))  # one row, whatever the id is
+        found = self._run(NEXT_HASH, (id if is_within else "",))  # one row, for any id
         return next(iter(found), None)
 
     def tokens(self) -> list[tuple[Any, ...]]:
@@ -163,14 +163,14 @@ class Rows:
 
 @dataclass(frozen=True)
 class Likely:
-    """What a step will probably read: rows it hopes are not there, and names of the state."""
+    """The probable reads of a step: rows that should be absent, and names of the state."""
 
     absent: tuple[Query, ...] = ()
     names: tuple[str, ...] = ()
 
 
 def looks_for(*, request: str | None, questions: Iterable[str]) -> tuple[Query, ...]:
-    """Return the queries by which a charge looks for what it hopes is not there."""
+    """Return the queries by which a charge looks for rows that should be absent."""
     by_question = ((BY_QUESTION, (question,)) for question in questions)
     return (*(() if request is None else ((BY_REQUEST, (request,)),)), *by_question)
 
@@ -194,15 +194,15 @@ Work = Callable[[Rows], Writes | None]
 
 
 class NotAsSigned(Exception):
-    """What the tables hold is not what the head was signed for: damage, or a head that has moved on meanwhile."""
+    """The tables do not match the signed head: damage, or a head that has moved on meanwhile."""
 
 
 class Store(Protocol):
     """Keeps the tables of one ledger.
 
     `durable` says whether a transaction survives the process and a power cut once `transact` has returned; `place`
-    names where the tables are, without a password, and `places` that and what it was asked for as, before links are
-    followed; `turn` is held by the one thread that uses the connection.
+    names the tables' location, without a password, and `places` that and the requested one, before links are followed;
+    `turn` is held by the one thread that uses the connection.
     """
 
     durable: bool
@@ -216,10 +216,10 @@ class Store(Protocol):
         ...
 
     def transact(self, likely: Sequence[Likely], work: Work) -> None:
-        """Run `work` on what the store holds and write what it returns, all or nothing, alone among all writers.
+        """Run `work` on the store's content and write its result, all or none, while other writers wait.
 
-        `work` may run again when the store asks for a retry, so it must not keep what it read. On return the writes
-        are on the disk. On an error nothing is known to be written, and nothing may be answered.
+        `work` may run again when the store asks for a retry, so it must not keep its reads. On return the writes
+        are on the disk. After an error the outcome is unknown, and no answer may be given.
         """
         ...
 
@@ -250,7 +250,7 @@ class Store(Protocol):
 
 def not_a_ledger(place: str) -> LedgerError:
     """Return the error for a database that is someone else's."""
-    return LedgerError(f"{place} is not a ledger\nhint: give another path; it is left as it is")
+    return LedgerError(f"{place} is not a ledger\nhint: give another path; the file was not changed")
 
 
 def newer_layout(place: str) -> LedgerError:
@@ -259,10 +259,10 @@ def newer_layout(place: str) -> LedgerError:
 
 
 def older_layout(place: str) -> LedgerError:
-    """Return the error for a ledger that an earlier version wrote, whose budgets kept another rule."""
+    """Return the error for a ledger written by an earlier version, with another rule for budgets."""
     return LedgerError(
-        f"the ledger {place} was written by an older version, whose budgets kept another rule"
-        "\nhint: read it with that version; here begin a new one, with budgets lowered by what was spent"
+        f"the ledger {place} was written by an older version, with another rule for budgets"
+        "\nhint: read it with that version; here begin a new one, with budgets lowered by the amounts spent"
     )
 
 
@@ -272,14 +272,15 @@ def damaged(place: str) -> LedgerError:
 
 
 def unexpected(error: Exception) -> LedgerError:
-    """Return the error for rows that are not what was signed, or could not be read as what we write."""
+    """Return the error for rows that differ from the signed ones, or that cannot be parsed."""
     if isinstance(error, NotAsSigned):
         return LedgerError(
-            "the ledger was changed from outside: an entry, a total or a budget differs from what its head signs; "
-            "nothing was charged or answered\nhint: tacit ledger verify names it; restore the newest whole copy"
+            "the ledger was changed from outside: an entry, a total or a budget differs from its signed head; "
+            "no charge was made and no answer was given"
+            "\nhint: tacit ledger verify names it; restore the newest whole copy"
         )
     fault = LedgerError(
-        f"the ledger holds something it did not write ({type(error).__name__}); nothing was answered"
+        f"the ledger holds a row that tacit did not write ({type(error).__name__}); no answer was given"
         "\nhint: tacit ledger verify names what is wrong"
     )
     fault.__cause__ = error

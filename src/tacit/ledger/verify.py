@@ -1,12 +1,12 @@
 """Verification: reads the whole ledger again and recomputes everything that follows from its entries.
 
-It checks the chain of hashes, the signature on its head, the columns copied from the entries, the whole state under the
-head, that each charge is at least the cost of its events, and that it fitted its budgets when it was made. Anything
-that does not follow is damage, and is named.
+The checks are: the chain of hashes, the signature on its head, the columns copied from the entries, the whole state
+under the head, that each charge is at least the cost of its events, and that it fitted its budgets when it was made.
+Anything that does not follow is damage, and is named.
 
 The first part saves time: many entries differ only in names, times and answers, and are not parsed again. The texts are
 canonical JSON, so the differences are at known positions: digits of a hash, a time, an answer. The rest of a charge is
-looked up as text. The result is exactly that of parsing; where that is not certain, the entry is parsed as a whole.
+looked up as text. The result is exactly that of parsing; if that is not certain, the entry is parsed as a whole.
 """
 
 import json
@@ -68,7 +68,7 @@ Meaning = TypeVar("Meaning")
 
 
 def alike_answer(body: str) -> tuple[str, ...] | None:
-    """Return the charge's number, the question and the time of an answer, as text; None for anything else."""
+    """Return the charge's number, the question and the time of an answer, as text; None for all other entries."""
     if not body.startswith(_ANSWER):
         return None
     _, end = scanstring(body, len(_ANSWER))
@@ -86,12 +86,12 @@ class AlikeCharges(Generic[Meaning]):
         self._seen: dict[tuple[str, ...], Meaning] = {}
 
     def find(self, body: str) -> tuple[Meaning, str, str | None, str] | None:
-        """Return what a charge means, its question, its request and its time; None for anything else."""
-        if body.startswith(_ABOUT):  # the question's words, which differ and mean nothing to a total
+        """Return a charge's effect, its question, its request and its time; None for all other entries."""
+        if body.startswith(_ABOUT):  # the question's words, which differ and do not change a total
             _, end = scanstring(body, len(_ABOUT))
             body = "{" + body[end + 1 :]
         head, middle, rest = body.partition(_MIDDLE)
-        if _CALL in head:  # it changes what is set aside
+        if _CALL in head:  # it changes the room set aside
             return None
         at = head.find(_ASKED) + len(_ASKED)
         if not middle or at < len(_ASKED):
@@ -162,7 +162,8 @@ PENDING_MAX = 10_000
 
 @dataclass(frozen=True)
 class Verified:
-    """What was found whole: how many entries of each kind, the last hash, the key that signed it, and those before."""
+    """The report of a verified ledger: the number of entries of each kind, the last hash, the key that signed it, and
+    the keys before."""
 
     entries: int
     kinds: dict[str, int]
@@ -175,7 +176,7 @@ def verify(rows: Rows) -> Verified:
     """Return what was found whole, or refuse the ledger, naming the first entry or total that does not follow."""
     head = rows.head()
     if head is None:
-        raise _fault("it has no head")
+        raise _fault("the head is missing")
     replay = Replay()
     for columns in rows.columns():
         replay.take(columns)
@@ -186,7 +187,7 @@ def verify(rows: Rows) -> Verified:
 
 
 def _check_state(rows: Rows, head: Head, state: dict[str, str]) -> None:
-    """Refuse a stored state that is not, name by name and node by node, what the entries add up to."""
+    """Refuse a stored state that differs, name by name and node by node, from the sum of the entries."""
     stored = {}
     for name, place, value in rows.values():
         stored[name] = value
@@ -205,10 +206,10 @@ def _check_state(rows: Rows, head: Head, state: dict[str, str]) -> None:
 
 
 class Replay:
-    """The ledger's history, entry by entry: what has been declared, charged and answered so far.
+    """The ledger's history, entry by entry: the declarations, charges and answers so far.
 
-    Charges that are alike are counted, and added up when a budget changes and at the end. Totals only grow, and what
-    a budget admits it admits with less: if it admits the sum, it admitted every charge on the way.
+    Charges that are alike are counted, and added up when a budget changes and at the end. Totals only grow, and a
+    budget that admits a sum also admits less: if it admits the sum, it admitted every charge on the way.
     """
 
     def __init__(self) -> None:
@@ -276,7 +277,7 @@ class Replay:
         return self._accounts
 
     def _follow(self, body: str, columns: Sequence[Any]) -> tuple[str, Copied]:
-        """Apply one entry and return its time and what its copied columns must be."""
+        """Apply one entry and return its time and the required values of its copied columns."""
         answer = alike_answer(body)
         if answer is not None:
             return answer[2], self._answer(int(answer[0]), answer[1])
@@ -322,13 +323,13 @@ class Replay:
         return None, None, None
 
     def _check_person(self, entry: Entry) -> None:
-        """Refuse a person of no role, and a token of nobody."""
+        """Refuse a person without a role, and a token without a person."""
         record = entry.record
         if record["kind"] == "token":
             if person_name(record["name"]) not in self.state:
-                raise _fault(f"entry {self.number} is about a token whose person is not in the ledger")
+                raise _fault(f"entry {self.number} is about a token of a person who is not in the ledger")
         elif record["kind"] == "person" and (record["role"] not in ROLES or not 0 < record["since"] <= self.number):
-            raise _fault(f"entry {self.number} lets someone in who cannot be")
+            raise _fault(f"entry {self.number} gives access to a name that cannot have it")
 
     def _change_key(self, entry: Entry) -> None:
         """Take the key that an entry names, if the one before has signed it."""
@@ -443,7 +444,7 @@ def _texts(accounts: dict[str, Account]) -> dict[str, str]:
 
 @dataclass(frozen=True, eq=False)  # told apart as objects, since comparing rationals takes its time
 class Spending:
-    """Who is charged, for which cohort, and how much: all that a total needs of a charge."""
+    """The analyst, the cohort and the amount of a charge: the parts that a total needs."""
 
     cohort: str
     analyst: str

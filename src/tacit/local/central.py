@@ -52,8 +52,8 @@ def central_guarantee(survey: Survey, *, reports: int, delta: Number, unlinkable
     """
     if survey.linkable:
         raise QueryRefused(
-            "reports of this survey can be linked, by a token or a permanent answer, so shuffling hides nothing"
-            "\nhint: charge each report its own epsilon, or survey without tokens"
+            "reports of this survey can be linked, by a token or a permanent answer, so shuffling gives no "
+            "protection\nhint: charge each report its own epsilon, or survey without tokens"
         )
     count = whole(reports, name="reports")
     kind = "randomized response" if isinstance(survey.protocol, Response) else "any"
@@ -71,7 +71,7 @@ def _guarantee_of(collector: Collector, *, delta: Number | None, unlinkable: boo
         return central_guarantee(survey, reports=collector.used, delta=delta, unlinkable=unlinkable)
     if survey.tokens and collector.cap is None:
         raise InvalidParameter(
-            "one person may have sent any number of reports\nhint: use Collector(..., reports_per_person=1)"
+            "a person may have sent any number of reports\nhint: use Collector(..., reports_per_person=1)"
         )
     return CentralGuarantee(PureLoss(survey.epsilon * (collector.cap or 1)), survey.loss, collector.used)
 

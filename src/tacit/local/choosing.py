@@ -58,9 +58,7 @@ def mean_protocol(name: str, epsilon: Fraction) -> MeanResponse:
 
 def _unknown(name: object, known: tuple[str, ...]) -> InvalidParameter:
     shown = repr(name) if isinstance(name, str) and len(name) < 40 else "this"
-    return InvalidParameter(
-        f"there is no protocol {shown} for this question\nhint: protocol is one of {', '.join(known)}"
-    )
+    return InvalidParameter(f"{shown} is not a protocol for this question\nhint: protocol is one of {', '.join(known)}")
 
 
 # ---- the choice ------------------------------------------------------------------------------------------------------
@@ -74,7 +72,7 @@ REPORT_BYTES_MAX = 1 << 14
 
 @dataclass(frozen=True)
 class Candidate:
-    """One protocol: the variance that one report adds, the error for all people, and the length of a report."""
+    """A protocol: the variance that one report adds, the error for all people, and the length of a report."""
 
     protocol: str
     variance: float
@@ -123,7 +121,7 @@ def choose(
 ) -> ChosenProtocol:
     """Return the protocol with the least variance for this domain, or for a mean `between` two ends, and the table.
 
-    Of protocols whose variances are within half a percent, the one with the shortest report is chosen.
+    If variances are within half a percent, the protocol with the shortest report is chosen.
 
     >>> choose(100, epsilon=1, people=10_000).protocol
     'subset'

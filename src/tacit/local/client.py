@@ -41,9 +41,9 @@ ID_BYTES = 16
 
 @dataclass(frozen=True)
 class Report:
-    """One person's report, ready to send: everything in it about the answer is already perturbed.
+    """A person's report, ready to send: everything in it about the answer is already perturbed.
 
-    `survey` and `epoch` name the collection; `token`, where the survey uses tokens, names the sender.
+    `survey` and `epoch` name the collection; `token` names the sender, if the survey uses tokens.
     """
 
     survey: str
@@ -56,7 +56,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Reports:
-    """Many reports of one survey: ids and payloads as rows of bytes, tokens where there are any."""
+    """Many reports of one survey: ids and payloads as rows of bytes, with tokens if there are any."""
 
     survey: Survey
     ids: NDArray[np.uint8]
@@ -95,8 +95,8 @@ TOKEN_MAX = 128
 class Randomizer:
     """Turns answers into reports of one survey; takes a survey, or the words of `make_survey`.
 
-    Privacy: each report is epsilon-DP for the answer behind it, against everyone, whoever collects it; its length and
-    form are the same for every answer. Two reports on the same answer cost twice (docs/proofs/local.md).
+    Privacy: each report is epsilon-DP for the answer behind it, against everyone, including the collector; its length
+    and form are the same for every answer. Two reports on the same answer cost twice (docs/proofs/local.md).
 
     >>> asking = Randomizer(["yes", "no"], epsilon=1)
     >>> len(asking.report("yes").payload), print(asking.loss)
@@ -118,9 +118,9 @@ class Randomizer:
         return self.survey.loss
 
     def report(self, value: Any, *, token: str | None = None) -> Report:
-        """Return a report of one answer, with its sender's token where the survey uses tokens.
+        """Return a report of one answer, with its sender's token if the survey uses tokens.
 
-        Privacy: epsilon-DP for the answer. One outside the domain is refused here, before anything is sent.
+        Privacy: epsilon-DP for the answer. An answer outside the domain is refused here, before it is sent.
         """
         self.survey.question.read_one(value)
         payload = self.survey.draw_payloads([value], Keystream())
@@ -134,7 +134,7 @@ class Randomizer:
         )
 
     def reports(self, values: Any, *, tokens: Sequence[str] | None = None) -> Reports:
-        """Return a report of each answer, from a key used for this call alone.
+        """Return a report of each answer, from a key used only for this call.
 
         Privacy: epsilon-DP for each answer.
         """
@@ -148,7 +148,7 @@ class Randomizer:
                 if self.survey.tokens
                 else "must carry no token, so that it cannot be linked"
             )
-            raise InvalidParameter(f"each report of this survey {rule}\nhint: see make_survey(tokens=...)")
+            raise InvalidParameter(f"the reports of this survey {rule}\nhint: see make_survey(tokens=...)")
         if tokens is None:
             return None
         listed = tuple(tokens)
@@ -180,11 +180,11 @@ Answers = dict[int, Words]
 
 
 class LongitudinalClient:
-    """One person's side of a longitudinal survey; `memo` is a file that only this person's device has.
+    """A person's side of a longitudinal survey; `memo` is a file that only this person's device has.
 
     Privacy: all reports that will ever be made with one memo are together epsilon·values_most-DP for all the values
     behind them, and one report is epsilon_first-DP. The memo holds permanent answers by value, so it is as private as
-    the value itself. Without a memo that is true of this client alone, in the process that made it.
+    the value itself. Without a memo that holds only for this client, in the process that made it.
     """
 
     def __init__(self, survey: Survey, *, memo: str | Path | None = None, values_most: int = 1) -> None:
@@ -201,7 +201,7 @@ class LongitudinalClient:
 
     @property
     def loss(self) -> PureLoss:
-        """What all reports together may ever cost this person."""
+        """The most that all reports together may ever cost this person."""
         return PureLoss(self.survey.epsilon * self.values_most)
 
     @property
@@ -293,7 +293,7 @@ class LongitudinalClient:
             raise _unwritten() from None
 
     def _load(self) -> Answers | None:
-        """Return the answers in the memo, or None if there is no memo; a damaged memo is refused, never replaced."""
+        """Return the answers in the memo, or None if the memo is missing; a damaged memo is refused, never replaced."""
         if self._path is None:
             return None
         try:
@@ -310,7 +310,7 @@ class LongitudinalClient:
                 "\nhint: restore it, or delete it to accept that loss"
             ) from None
         if tag != self.survey.tag:
-            raise InvalidParameter("this memo belongs to another survey\nhint: give each survey a memo of its own")
+            raise InvalidParameter("this memo belongs to another survey\nhint: give every survey a separate memo")
         if most != self.values_most or len(answers) > self.values_most:
             raise InvalidParameter(
                 f"this memo was made with another values_most\nhint: give values_most={most}, as agreed with its owner"
@@ -327,4 +327,4 @@ class LongitudinalClient:
 
 
 def _unwritten() -> InvalidParameter:
-    return InvalidParameter("the memo cannot be written, so nothing is reported\nhint: check its path")
+    return InvalidParameter("the memo cannot be written, so no report is made\nhint: check its path")

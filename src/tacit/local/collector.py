@@ -2,10 +2,11 @@
 
 Its memory depends on the size of the domain, not on the number of reports. Counters of shards merge in any order. On
 request it stores on disk which ids and tokens it has counted (`tally_file.py`), so that a report counts once. For each
-report a step happens completely or not at all. Estimates are made by `estimate.py`.
+report a step happens completely or is left out. Estimates are made by `estimate.py`.
 
-It also keeps a uniform sample of the payloads, mergeable like the counters, to look for poisoning (`poisoning.py`).
-Each payload gets a random number drawn here and the smallest are kept, so no sender can arrange to be left out.
+The collector also keeps a uniform sample of the payloads, mergeable like the counters, to look for poisoning
+(`poisoning.py`).
+Every payload gets a random number drawn here and the smallest are kept, so no sender can arrange to be left out.
 """
 
 import json
@@ -63,7 +64,7 @@ BYTES_MOST = 1 << 23
 
 @dataclass(frozen=True)
 class Sample:
-    """Payloads and the random number of each, in parts; those with a number of at least `limit` were dropped.
+    """Payloads and the random number of each, in parts; payloads with a number of at least `limit` were dropped.
 
     Privacy: keeps only reports, each already perturbed by its sender.
     """
@@ -108,7 +109,7 @@ class Sample:
         return np.concatenate([part[0] for part in self.parts]), np.concatenate([part[1] for part in self.parts])
 
     def _trimmed(self, most: int) -> "Sample":
-        """Keep the smallest numbers alone, if there are more than this."""
+        """Keep only the smallest numbers, if there are more than this."""
         if sum(len(part[0]) for part in self.parts) <= most:
             return self
         numbers, payloads = self._joined()
@@ -135,10 +136,9 @@ class Collector:
     """Counts the reports of one survey.
 
     `deduplicate` counts each id once, and keeps ids on disk; with a path in `store` they survive a restart, and so do
-    the counters.
-    `reports_per_person` is a cap, for surveys whose reports carry tokens.
+    the counters. `reports_per_person` is a cap, for surveys with tokens in their reports.
 
-    Privacy: sees only reports, each epsilon-DP for its sender; anything it computes costs nothing more.
+    Privacy: sees only reports, each epsilon-DP for its sender; further computation on reports is free.
     """
 
     def __init__(
@@ -188,7 +188,7 @@ class Collector:
     def add_all(self, reports: Reports) -> None:
         """Count many reports of this survey; others are rejected.
 
-        Privacy: nothing but the reports is looked at.
+        Privacy: only the reports are read.
         """
         reason = mismatch(reports.survey, self.survey)
         if reason is not None:
@@ -202,7 +202,7 @@ class Collector:
     def add_file(self, path: str | Path) -> None:
         """Count the reports of a file, in pieces.
 
-        Privacy: nothing but the reports is looked at.
+        Privacy: only the reports are read.
         """
         for piece in read_pieces(path, self.survey):
             self._reject(piece.rejected)
@@ -248,7 +248,7 @@ class Collector:
         """Return the counters as text, to be sent to where shards are merged; ids are not part of it."""
         if isinstance(self.survey.protocol, PrefixHashing):
             raise InvalidParameter(
-                "reports of strings are kept whole, so there are no counters to write\nhint: merge their files"
+                "reports of strings are kept whole, without counters to write\nhint: merge their files"
             )
         return json.dumps(
             {
@@ -285,7 +285,7 @@ class Collector:
 
     @contextmanager
     def _one_change(self) -> Iterator[None]:
-        """Change the counters and the store together, or neither; a shared store is read again first."""
+        """Change the counters and the store together, or leave both; a shared store is read again first."""
         before = self.used, self.rejected.copy(), self._tally, self._sample
         if self._store is not None:
             self._store.begin()

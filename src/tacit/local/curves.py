@@ -68,7 +68,7 @@ def _drawn(found: Tradeoff, drawn: list[Point]) -> Spec:
         title, name, form = f"The ε that an error of {_percent(row.error)} takes", "ε", "~g"
     else:
         epsilon = "" if row.epsilon is None else f" at ε = {float(row.epsilon):g}"
-        title, name, form = f"What people buy{epsilon}", "error", "~%"
+        title, name, form = f"The value of people{epsilon}", "error", "~%"
     panel = line_panel(
         drawn,
         {name: look for name, look in LOOKS.items() if any(point[0] == name for point in drawn)},

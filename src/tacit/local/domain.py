@@ -104,10 +104,10 @@ class Range:
         except (TypeError, ValueError, OverflowError):
             numbers = None
         if numbers is None:
-            raise InvalidParameter(f"each value must be a number from {show(self.low)} to {show(self.high)}")
+            raise InvalidParameter(f"values must be numbers from {show(self.low)} to {show(self.high)}")
         if not ((numbers >= float(self.low)) & (numbers <= float(self.high))).all():
             raise InvalidParameter(
-                f"each value must be a number from {show(self.low)} to {show(self.high)}"
+                f"values must be numbers from {show(self.low)} to {show(self.high)}"
                 "\nhint: clamp values to the public range before they are reported"
             )
         return np.clip((numbers - float(self.low)) / float(self.high - self.low), 0.0, 1.0)
@@ -137,8 +137,8 @@ def read_labels(domain: Any) -> Labels:
             names = None
     if size < 2:
         raise InvalidParameter(
-            f"domain must have at least two answers, not {size}: with fewer there is nothing to hide or to learn"
-            "\nhint: list every answer a person can give; a last one can be 'other'"
+            f"domain must have at least two answers, not {size}: with fewer, reports are pointless\nhint: list "
+            "every answer a person can give; a last one can be 'other'"
         )
     if size > SIZE_MAX:
         raise InvalidParameter(f"domain must have at most 2^28 answers, not {size}\nhint: ask for strings, by prefix")
@@ -167,12 +167,12 @@ def _label(name: Any) -> Label:
         return str(name)
     if isinstance(name, int | np.integer) and not isinstance(name, bool):
         return int(name)
-    raise InvalidParameter("each answer of the domain must be text or a whole number\nhint: e.g. domain=['yes', 'no']")
+    raise InvalidParameter("every answer of the domain must be text or a whole number\nhint: e.g. domain=['yes', 'no']")
 
 
 def _outside() -> InvalidParameter:
     return InvalidParameter(
-        "each value must be one of the domain's answers\nhint: list every possible answer; a last one can be 'other'"
+        "every value must be one of the domain's answers\nhint: list every possible answer; a last one can be 'other'"
     )
 
 
@@ -193,8 +193,8 @@ class Record:
         """Return the codes of one person's answers, given by attribute."""
         if not isinstance(value, Mapping) or set(value) != set(self.names):
             raise InvalidParameter(
-                f"each value must give an answer to every attribute: {', '.join(self.names)}"
-                "\nhint: e.g. report({'sex': 'f', 'region': 'north'})"
+                f"every value must give an answer to every attribute: {', '.join(self.names)}\nhint: e.g. "
+                f"report({{'sex': 'f', 'region': 'north'}})"
             )
         return tuple(part.read_one(value[name]) for name, part in zip(self.names, self.parts, strict=True))
 
@@ -233,8 +233,8 @@ class Text:
         """Return the symbols of one string, 0 past its end."""
         if not isinstance(value, str) or len(value) > self.length or not set(value) <= set(self._symbols):
             raise InvalidParameter(
-                f"each value must be a string of at most {self.length} characters of the alphabet"
-                "\nhint: shorten and clean strings before they are reported"
+                f"every value must be a string of at most {self.length} characters of the alphabet\nhint: shorten "
+                "and clean strings before they are reported"
             )
         row = np.zeros(self.length, dtype=np.uint8)
         row[: len(value)] = [self._symbols[character] for character in value]

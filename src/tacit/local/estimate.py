@@ -1,10 +1,10 @@
 """Estimates from a collector's counters, with intervals, the reports used and rejected, and what fakes could change.
 
-Everything here is computed from reports that are already private, so it costs nothing.
+Everything here is computed from reports that are already private, so it is free.
 
 Frequent strings are found from reports of prefixes, level by level. The candidates of a level are the prefixes kept so
-far with every next symbol; those with most support are kept. Other people report whole strings and confirm the
-candidates: a string is shown only if its support is too large to come from strings that no person holds.
+far, extended by every symbol; the candidates with most support are kept. Other people report whole strings and confirm
+the candidates: a string is shown only if its support is too large to come from strings that no person holds.
 
 The last part draws estimated counts with their intervals (this needs the `plots` extra).
 """
@@ -70,7 +70,7 @@ class FromReports:
 
     @property
     def rejected(self) -> int:
-        """How many reports were rejected, for whatever reason."""
+        """The number of rejected reports, for all reasons."""
         return sum(self.basis.rejected.values())
 
 
@@ -78,7 +78,7 @@ class FromReports:
 class FrequencyEstimate(FromReports):
     """The count of each answer: unbiased with an interval, and beside it counts that are whole together.
 
-    `consistent` are at least 0 and add up to everyone; they err less on small counts and are biased there.
+    `consistent` are at least 0 and add up to everyone; their error is smaller on small counts, but biased there.
     """
 
     values: tuple[Label, ...]
@@ -144,7 +144,7 @@ class FrequencyEstimate(FromReports):
 
 @dataclass(frozen=True)
 class MeanEstimate(FromReports):
-    """The mean of a number: unbiased, with an interval; None where no report was used."""
+    """The mean of a number: unbiased, with an interval; None if no report was used."""
 
     mean: float | None
     low: float | None
@@ -167,7 +167,7 @@ class MeanEstimate(FromReports):
 
     def __str__(self) -> str:
         if self.mean is None:
-            return f"no mean: there is no report to estimate it from\n{self.basis.line()}"
+            return f"the mean cannot be estimated without reports\n{self.basis.line()}"
         level = f"{self.basis.confidence * 100:g} %"
         return f"mean {self.mean:,.6g}, {level} interval {self.low:,.6g} to {self.high:,.6g}\n{self.basis.line()}"
 

@@ -1,10 +1,10 @@
 """Confidence intervals for counts and means behind perturbed reports, and counts that add up to their total.
 
-Counts: of n reports, each standing for one of N people, S support an answer that m of the N hold. On average S is
-n·(q + (p - q)·m/N). An exact interval holds every m that a test of size 1 - confidence, half on each side, does not
-reject: it covers the true m at least as often as stated, for any true answers (docs/proofs/randomized-response.md). A
-survey's interval is exact for few reports. For many it holds every m from which S is within a normal quantile of
-standard deviations, with a continuity correction of half a report (docs/proofs/local.md).
+Counts: of n reports, each standing for one of N people, S support an answer that m of the N hold. On average S is n·(q
++ (p - q)·m/N). An exact interval holds every m that a test of size 1 - confidence, half on each side, does not reject:
+it covers the true m with at least the stated probability, for any true answers (docs/proofs/randomized-response.md). A
+survey's interval is exact for few reports. For many it holds every m at which S is within a normal quantile of standard
+deviations, with a continuity correction of half a report (docs/proofs/local.md).
 
 Means, in fractions of the range: the probability that a one-bit report is 1 is linear in the value, and the variance
 of their sum is at most that of a binomial with the same mean, so Wilson's interval covers. Other reports use their
@@ -43,7 +43,7 @@ class Counting:
     people: int
 
     def unbiased(self, supports: Integers) -> Floats:
-        """Return the estimated count of each answer, right on average; it may lie below 0 or above N."""
+        """Return the estimated count of each answer, right on average; an estimate may lie below 0 or above N."""
         if not self.reports:
             return np.zeros(len(supports))
         gain = float(self.keep - self.stray)
@@ -131,7 +131,7 @@ class ReportLaw:
 
     @property
     def _gain(self) -> float:
-        """The expected reports that one holder adds; not 0, though two close floats may have no difference."""
+        """The expected reports that a holder of the answer adds; not 0, even if two close floats have difference 0."""
         return self.keep - self.stray or math.ulp(self.keep)
 
     def _variance(self, holders: float) -> float:

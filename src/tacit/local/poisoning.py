@@ -34,7 +34,7 @@ def leaves_patterns(protocol: LocalProtocol) -> bool:
 
 
 def find_patterns(protocol: FrequencyProtocol, payloads: Payloads, counts: Floats) -> tuple[str, ...]:
-    """Return a line for a set of answers that reports support together too often, or nothing."""
+    """Return a line for a set of answers that reports support together too often, or an empty text."""
     rows = len(payloads) // 2
     codes = np.argsort(-counts, kind="stable")[: min(LOOKED_AT, protocol.size)]
     if rows < ROWS_LEAST or len(codes) < 3 or not counts.sum() > 0:
@@ -54,17 +54,17 @@ def find_patterns(protocol: FrequencyProtocol, payloads: Payloads, counts: Float
 
 
 def _honest(protocol: FrequencyProtocol, counts: Floats, rows: int) -> Payloads:
-    """Return simulated reports of people whose answers follow the estimate."""
+    """Return simulated reports of people with answers that follow the estimate."""
     edges = np.cumsum(np.floor(counts / counts.sum() * (1 << 40)).astype(np.int64))
     answers = np.searchsorted(edges, draw_below(int(edges[-1]), rows, Keystream()), side="right")
     return protocol.draw(answers.astype(np.int64), Keystream())
 
 
 def _stands_out(seen: Flags, honest: Flags) -> tuple[list[int], int]:
-    """Return the answers supported together most often beyond expectation, and how many of them at once.
+    """Return the answers supported together most often beyond expectation, and the number of them per report.
 
-    Answers are taken in the order of their weight in what pairs share beyond expectation (the leading direction of
-    that matrix, in which a pushed set stands out even where no pair does); the best beginning of that order is found.
+    Answers are taken in the order of their weight in the excess of pairs (the leading direction of that matrix, in
+    which a pushed set stands out even if no pair does); the best beginning of that order is found.
     """
     together = [each.astype(np.float32).T @ each.astype(np.float32) for each in (seen, honest)]
     pairs = _excess(together[0], together[1])

@@ -1,7 +1,7 @@
 """Randomized response within one program: answers go in, reports come out, and estimates follow from the reports.
 
-It wraps a survey of one question whose protocol is `Response`, for answers that are written to no file. The number of
-people needed and the error they leave come from the exact distribution of the reports, as in `tradeoff`.
+The class wraps a survey of one question with the protocol `Response`, for answers that are not written to a file. The
+number of people needed and the error they leave come from the exact distribution of the reports, as in `tradeoff`.
 """
 
 from collections.abc import Callable, Hashable, Iterable
@@ -42,10 +42,10 @@ PEOPLE_MOST = 10**10
 
 @lru_cache(maxsize=4096)
 def share_error(response: Response, people: int, chance: float) -> float:
-    """Return how far the debiased share of one answer is from the truth at most, but for `chance`.
+    """Return the largest error of the debiased share of one answer, exceeded with at most `chance`.
 
-    Taken at the true answers where reports vary most. With two answers all are alike; with more, either everyone
-    holds the answer or no one does.
+    Taken at the true answers where reports vary most. With two answers all are alike; with more, either all people
+    hold the answer or none.
 
     >>> from fractions import Fraction
     >>> round(share_error(Response(2, Fraction(1)), 10_000, 0.05), 4)
@@ -65,7 +65,7 @@ def gain_of(response: Response) -> float:
 
 
 def least_people(error: Callable[[int], float], goal: float) -> int | None:
-    """Return the least number of people whose error is at most `goal`, or None above `PEOPLE_MOST`."""
+    """Return the least number of people with an error of at most `goal`, or None above `PEOPLE_MOST`."""
     begin = 1000
     for _ in range(60):  # the error falls about as 1/n or 1/sqrt(n): either step gets close, and the search ends it
         ratio = error(begin) / goal
@@ -125,7 +125,7 @@ class Categories(Labels):
         raise InvalidParameter("an answer lies outside the domain")
 
     def flat(self, given: Any) -> tuple[Any, tuple[int, ...] | None]:
-        """Return the answers in one row, and their shape: None for one alone."""
+        """Return the answers in one row, and their shape: None for a single one."""
         if self._is_one(given):
             return [given], None
         if isinstance(given, list | tuple):
@@ -163,8 +163,8 @@ class Categories(Labels):
 class RandomizedResponse:
     """Answers of 0 or 1, or of `categories`, each kept with chance e^ε/(e^ε + k - 1) and else any other, evenly.
 
-    Privacy: each report is epsilon-DP for the answer behind it, against everyone, whoever collects them. Exact: the
-    chance is decided to as many digits as it takes, and no other answer is likelier than another
+    Privacy: each report is epsilon-DP for the answer behind it, against everyone, including the collector. Exact: the
+    chance is decided with all digits that it needs, and the other answers are equally likely
     (docs/proofs/randomized-response.md). Two reports on the same answer cost twice.
 
     >>> import tacit
@@ -192,7 +192,7 @@ class RandomizedResponse:
             self.epsilon = self._from_gamma(gamma)
         self._question, self._response = Categories(self.k, self.categories), Response(self.k, self.epsilon)
         self.survey = Survey(self._question, self._response)
-        self._counting(1)  # refuses an epsilon at which reports hide nothing, or carry no information
+        self._counting(1)  # refuses an epsilon at which reports give no protection, or carry no information
 
     @property
     def loss(self) -> PureLoss:
@@ -222,7 +222,7 @@ class RandomizedResponse:
         """Return a report for each answer: a 0 or 1, or a category, or an array of them of the same shape.
 
         Privacy: epsilon-DP for each answer. The domain is public: an answer outside it is refused on the person's own
-        side, before anything is sent. How long it takes depends neither on the answer nor on what becomes of it.
+        side, before anything is sent. The time does not depend on the answer or on its report.
         """
         codes, shape = self._read(answer, name="answer")
         reports = self._response.codes_of(self._response.draw(codes, Keystream()))
@@ -235,7 +235,7 @@ class RandomizedResponse:
     def estimate(
         self, reports: Any, confidence: Number = 0.95, *, simultaneous: bool = False
     ) -> FractionEstimate | CountEstimate:
-        """Return the debiased fraction of ones, or each count, with intervals that cover as often as stated.
+        """Return the debiased fraction of ones, or each count, with intervals of the stated coverage.
 
         With `simultaneous`, all categories' intervals cover at once.
         """
@@ -255,7 +255,7 @@ class RandomizedResponse:
     def error(self, *, people: int, confidence: Number = 0.95) -> float:
         """Return the error of an estimated fraction that is exceeded with chance 1 - confidence at most.
 
-        By the exact law of the reports, at the true answers where they vary most.
+        Computed by the exact law of the reports, at the true answers with the largest variance.
         """
         return share_error(self._response, whole(people, name="people"), float(1 - confidence_meaning(confidence)))
 
@@ -300,8 +300,8 @@ class RandomizedResponse:
         if not 0 < exact < half:
             raise InvalidParameter(
                 f"gamma must be above 0 and below 1/2, not {show(exact)}: at 0 a report carries no information, "
-                "at 1/2 it is the answer itself and hides nothing"
-                "\nhint: e.g. gamma=0.25, where one answer in four is changed"
+                "at 1/2 it is the answer itself and gives no protection\nhint: e.g. gamma=0.25, if one answer in "
+                "four is changed"
             )
         return rounded_up(lambda: ball((half + exact) / (half - exact)).log())
 
@@ -318,11 +318,11 @@ class RandomizedResponse:
     def _outside(self, name: str) -> InvalidParameter:
         if self.categories is None:
             return InvalidParameter(
-                f"each {name} must be 0 or 1 (or False or True)"
-                "\nhint: name other answers, e.g. categories=['no', 'yes', 'unsure']"
+                f"every {name} must be 0 or 1 (or False or True)\nhint: name other answers, e.g. "
+                "categories=['no', 'yes', 'unsure']"
             )
         return InvalidParameter(
-            f"each {name} must be one of the categories\nhint: list every possible answer; a last one can be 'other'"
+            f"every {name} must be one of the categories\nhint: list every possible answer; a last one can be 'other'"
         )
 
 
@@ -341,6 +341,6 @@ def _read_categories(categories: Iterable[Hashable] | None) -> tuple[Hashable, .
         raise InvalidParameter("categories must differ from each other\nhint: in Python True, 1 and 1.0 are equal")
     if not 2 <= different <= SIZE_MAX:
         raise InvalidParameter(
-            f"categories must be at least two, not {different}\nhint: with one category there is nothing to hide"
+            f"categories must be at least two, not {different}\nhint: with one category the answer is known"
         )
     return listed

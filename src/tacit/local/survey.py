@@ -1,8 +1,8 @@
 """A survey: the public terms that everyone shares before the first report, and their one-line header.
 
 The terms are the question, the protocol with all its probabilities, the epsilon, the epoch, and whether reports carry a
-person's token. One header always gives the same survey. A header whose parameters do not follow from its epsilon is
-refused.
+person's token. A header always gives the same survey. A header is refused if its parameters do not follow from its
+epsilon.
 """
 
 import hashlib
@@ -44,7 +44,7 @@ class Survey:
 
     @property
     def epsilon(self) -> Fraction:
-        """What one report costs; for longitudinal reports, all reports on one value."""
+        """The cost of one report; for longitudinal reports, all reports on one value."""
         return self.protocol.epsilon
 
     @property
@@ -58,7 +58,7 @@ class Survey:
         return PureChoice(self.epsilon)
 
     def draw_payloads(self, values: Any, bits: Bits) -> Payloads:
-        """Return a payload for each answer; one outside the question is refused before anything is drawn.
+        """Return a payload for each answer; an answer outside the question is refused before any draw.
 
         Privacy: epsilon-DP for each answer.
         """
@@ -89,7 +89,7 @@ class Survey:
 
     @cached_property
     def tag(self) -> str:
-        """Sixteen digits that tell this survey from others, whatever its epoch; every report carries them."""
+        """Sixteen digits that distinguish this survey from others, at every epoch; every report carries them."""
         fields = {name: value for name, value in self.header().items() if name != "epoch"}
         return hashlib.sha256(json.dumps(fields, sort_keys=True, ensure_ascii=False).encode()).hexdigest()[:16]
 
@@ -113,14 +113,14 @@ def make_survey(
     """Return a survey of one question: a `domain` of answers, a number `between` two ends, several `attributes`
     (answered by `method`: split, sample or fake), or strings of an `alphabet` up to a `length`.
 
-    `protocol` is a name from `choose`'s table, or auto for the one that errs least; with `epsilon_first` it is
-    longitudinal, where epsilon is what all reports on one value cost and epsilon_first what one does.
+    `protocol` is a name from `choose`'s table, or auto for the one that errs least; with `epsilon_first` the survey is
+    longitudinal: epsilon is the cost of all reports on one value and epsilon_first that of one report.
 
     >>> make_survey(["yes", "no"], epsilon=1).protocol.name
     'response'
     """
     exact = positive(decimal_meaning(epsilon, name="epsilon"), name="epsilon")
-    if exact > EPSILON_MOST:  # whatever the protocol: powers of it would fill the memory
+    if exact > EPSILON_MOST:  # for every protocol: powers of it would fill the memory
         raise reveals(exact)
     given = [name for name, value in _questions(domain, between, attributes, alphabet).items() if value is not None]
     if len(given) != 1:

@@ -1,7 +1,7 @@
 """A collector's file: the ids and tokens it has counted, and its counters, changed together.
 
-One transaction holds a batch's ids and the counters that include it. After a crash both are there or neither, so a
-batch that is sent again is counted once. Collectors that share a file take turns, and each starts from its contents.
+A transaction holds a batch's ids and the counters that include it. After a crash both are there or both are missing, so
+a batch that is sent again is counted once. Collectors that share a file take turns, and each starts from its contents.
 """
 
 import os

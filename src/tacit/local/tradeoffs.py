@@ -42,7 +42,7 @@ from tacit.selection import NoisyMax
 Kind = Literal["mean", "fraction", "counts", "maximum"]
 
 CENTRAL_LAPLACE, CENTRAL_GAUSSIAN, LOCAL = "central Laplace", "central Gaussian", "local randomized response"
-# Local reports whose order and origin a shuffler hides; epsilon is then the loss of all reports together.
+# Local reports with their order and origin hidden by a shuffler; epsilon is then the loss of all reports together.
 SHUFFLED = "local, then shuffled"
 
 # Steps of the public grid that a mean's values are put on.
@@ -57,7 +57,7 @@ KINDS: dict[str, str] = {
     "maximum": "which of k options is most common: how far its count is from the largest, as a share of the people",
 }
 _NEIGHBOURS = {
-    "mean": "Neighbours replace one person; how many there are is public.",
+    "mean": "Neighbours replace one person; the number of people is public.",
     "fraction": "Neighbours replace one person; how many there are is public.",
     "counts": "Neighbours add or remove one person (reports: replace one).",
     "maximum": "Neighbours add or remove one person (reports: replace one).",
@@ -69,7 +69,7 @@ ERROR_LEAST = Fraction(1, 10**12)
 
 @dataclass(frozen=True)
 class Accuracy:
-    """One mechanism and one kind of question: the error that it exceeds with probability `chance` at most."""
+    """A mechanism and one kind of question: the error that it exceeds with probability at most `chance`."""
 
     mechanism: str
     kind: Kind
@@ -110,7 +110,7 @@ def given_away(law: Accuracy, people: int, local: Fraction) -> Fraction:
 @lru_cache(maxsize=4096)
 def laplace_bound(epsilon: Fraction, steps: int, touched: int, k: int, delta: Fraction, chance: Fraction) -> int:
     """Return the least a that Laplace noise on all of k numbers stays within: one unit moves `touched` by `steps`."""
-    del delta  # pure noise has none
+    del delta  # pure noise does not use one
     return LaplaceLaw(laplace_scale(Fraction(steps * touched), epsilon)).smallest_bound(chance, k)
 
 
@@ -141,7 +141,7 @@ def local_error(kind: Kind, people: int, epsilon: Fraction, k: int, touched: int
 
 @dataclass(frozen=True)
 class Row:
-    """One mechanism: how many people, what error (as a share) and which epsilon go together; None where none do."""
+    """A mechanism: people, error (as a share) and epsilon that go together; None if there are none."""
 
     mechanism: str
     people: int | None
@@ -178,7 +178,9 @@ class Tradeoff:
             if row.mechanism == mechanism:
                 return row
         known = ", ".join(row.mechanism for row in self.rows)
-        raise InvalidParameter(f"this trade-off has no mechanism '{mechanism}'\nhint: its mechanisms are {known}")
+        raise InvalidParameter(
+            f"this trade-off does not have a mechanism '{mechanism}'\nhint: its mechanisms are {known}"
+        )
 
     def plot(self, path: str | Path) -> Path:
         """Draw error or epsilon against people, and write it as .png, .svg or .html; needs the `plots` extra."""
@@ -200,8 +202,8 @@ def tradeoff(
 ) -> Tradeoff:
     """Return the missing one of people, error and epsilon: central Laplace and Gaussian noise beside local reports.
 
-    Local reports come twice: each by itself, and shuffled so that none can be linked to a person, where epsilon is what
-    all of them together give away.
+    Local reports come twice: by themselves, and shuffled so that they cannot be linked to people; epsilon is then the
+    loss of all reports together.
 
     `kind` is "mean", "fraction", "counts" or "maximum"; the last two take `k`, and `touched`, how many of the k one
     person can be in (by default all k of the counts, or one of the options). `error` is a share of the people, or of

@@ -1,7 +1,7 @@
 """Reports on the wire and in files: as JSON lines, as compact bytes, and as rows of Parquet.
 
-Every form has a header that names the survey, then one record for each report. Every record of one survey has the same
-length, whatever it holds. Reading is strict: a line that is not exactly what a client writes is malformed, and each
+Every form has a header that names the survey, then one record for each report. All records of one survey have the same
+length, with any content. Reading is strict: a line that is not exactly what a client writes is malformed, and each
 rejection has one of the fixed reasons. Lines of the usual form are parsed in bulk.
 
 Files are read in pieces, so that a file of any length needs little memory. The file name's ending chooses the form:
@@ -148,14 +148,14 @@ def from_bytes(data: bytes, survey: Survey | None = None) -> Read:
 
 
 def mismatch(found: Survey, wanted: Survey | None) -> str | None:
-    """Return why reports of one survey are not another's, or None."""
+    """Return the reason why reports of one survey are not another's, or None."""
     if wanted is None or found == wanted:
         return None
     return WRONG_SURVEY if found.tag != wanted.tag else WRONG_EPOCH
 
 
 def check_report(report: Report, survey: Survey) -> str | None:
-    """Return why a report does not belong to this survey, judged by its form only, or None."""
+    """Return the reason why a report does not belong to this survey, judged only by its form, or None."""
     if report.version != VERSION:
         return WRONG_VERSION
     if report.survey != survey.tag:
@@ -176,7 +176,7 @@ def _template(survey: Survey) -> tuple[str, str, str]:
 
 
 def _from_hex(text: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
-    """Return rows of hexadecimal digits as bytes, and which rows are nothing else."""
+    """Return rows of hexadecimal digits as bytes, and the rows with other characters."""
     digits: NDArray[np.uint8] = _HEX[text]
     fine = np.asarray((digits < 16).all(axis=1), dtype=np.bool_)
     values: NDArray[np.uint8] = np.left_shift(digits[:, 0::2], 4, dtype=np.uint8)
@@ -330,7 +330,7 @@ def _parquet_survey(file: Any) -> Survey:
     try:
         header = (file.schema_arrow.metadata or {})[HEADER_KEY]
     except KeyError:
-        raise InvalidParameter("this Parquet file has no header of local reports") from None
+        raise InvalidParameter("this Parquet file lacks a header of local reports") from None
     return read_header(header)
 
 
@@ -375,5 +375,5 @@ def _none(survey: Survey) -> Reports:
 def _existing(path: str | Path) -> Path:
     place = Path(path)
     if not place.is_file():
-        raise InvalidParameter(f"there is no file {place}\nhint: give a file that `tacit local report` wrote")
+        raise InvalidParameter(f"no file exists at {place}\nhint: give a file that `tacit local report` wrote")
     return place

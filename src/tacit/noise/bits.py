@@ -1,7 +1,7 @@
 """Random bits: a fresh key from the operating system for every release, stretched by AES-256-CTR within it.
 
-No key outlives its release, so a fork, a pre-forked server, a raw clone, a thread or a restored snapshot has
-nothing to repeat. There is no seed. If the operating system gives no randomness, nothing is answered.
+Keys never outlive their release, so a fork, a pre-forked server, a raw clone, a thread or a restored snapshot cannot
+repeat noise. Noise cannot be seeded. If the operating system gives no randomness, no answer is given.
 This is the only module that knows a cipher or asks the operating system.
 """
 
@@ -16,13 +16,13 @@ from tacit.privacy import Words
 
 KEY_BYTES = 32
 MARK_BYTES = 16
-# One keystream request: large enough to amortise the call, small enough for the second-level cache.
+# A keystream request: large enough to amortise the call, small enough for the second-level cache.
 BLOCK_BYTES = 1 << 18
 _ZEROS = bytes(BLOCK_BYTES)
 
 
 class Bits(Protocol):
-    """Where a sampler gets its words: `n` independent uniform integers below 2^width."""
+    """The source of a sampler's words: `n` independent uniform integers below 2^width."""
 
     def words(self, n: int, width: int = 64) -> Words:
         """Return `n` words."""
@@ -30,7 +30,7 @@ class Bits(Protocol):
 
 
 class Keystream:
-    """The bits of one release: AES-256-CTR under a key that is used for nothing else."""
+    """The bits of one release: AES-256-CTR under a key that is used only for it."""
 
     def __init__(self) -> None:
         self._encryptor = _encryptor(_fresh_key())
@@ -46,7 +46,7 @@ class Keystream:
             size = min(BLOCK_BYTES, 8 * n - start)
             source = _ZEROS if size == BLOCK_BYTES else _ZEROS[:size]
             if self._encryptor.update_into(source, room[start : start + size]) != size:
-                raise NoRandomness("the keystream returned too few bytes, so nothing was released\nhint: try again")
+                raise NoRandomness("the keystream returned too few bytes, so no release was made\nhint: try again")
         return words if width == 64 else words >> np.uint64(64 - width)
 
 
@@ -83,7 +83,7 @@ _last_mark = bytes(MARK_BYTES)
 def _fresh_key() -> bytes:
     """Return a new key, from more bytes than it needs: the rest is a mark that shows a source which repeats itself.
 
-    A source of zeros, or one that gave the same mark twice, is broken and is refused. The key itself is kept nowhere.
+    A source of zeros, or one that gave the same mark twice, is broken and is refused. The key itself is not stored.
     """
     global _last_mark
     given = fresh_bytes(KEY_BYTES + MARK_BYTES)

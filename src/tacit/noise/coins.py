@@ -2,8 +2,8 @@
 
 A word U stands for a real u in [U, U+1)/2^w; a coin of probability p says yes if u < p. If U does not decide it, the
 same u gets more bits (docs/proofs/bernoulli.md). A single coin may have any rational probability, or exp(-x) for a
-rational x. Coins tossed in bulk have a probability that is a multiple of 2^-64. They compare 16 bits each, and the
-other 48 only if those tie; or they are tossed 64 at a time, bit by bit, straight into packed words
+rational x. Coins tossed in bulk have a probability that is a multiple of 2^-64. Such coins compare 16 bits first, and
+the other 48 only if those tie; or they are tossed 64 at a time, bit by bit, straight into packed words
 (docs/proofs/local.md). A uniform choice among m values discards the 2^w mod m words that would make it uneven
 (docs/proofs/selection.md).
 """
@@ -192,8 +192,8 @@ def _draw_chance(digits: Digits, n: int, bits: Bits, width: int) -> Flags:
 def _toss(threshold: int, n: int, bits: Bits) -> Words:
     """Compare 64 random numbers a word with the threshold, highest bit first, until every one is decided.
 
-    A random bit of 1 decides: for heads where the threshold's bit is 1, for tails where it is 0. That is a number drawn
-    bit by bit and compared with the threshold, its bits turned over where the threshold's are 1.
+    A random bit of 1 decides: for heads if the threshold's bit is 1, for tails if it is 0. The result equals a number
+    drawn bit by bit and compared with the threshold, with its bits inverted at the threshold's 1 bits.
     """
     levels = min(_LEVELS, max(1, _digits(threshold)))
     everyone = np.full(n, ~np.uint64(0))
@@ -203,7 +203,7 @@ def _toss(threshold: int, n: int, bits: Bits) -> Words:
     where = np.flatnonzero(undecided)
     more, undecided = _toss_levels(threshold >> (CHANCE_BITS - 2 * _LEVELS), undecided[where], bits)
     heads[where] |= more
-    # about one bit in 2^16 is left: each is a coin of its own, on the threshold's other bits
+    # about one bit in 2^16 is left: each is a separate coin, on the threshold's other bits
     left = np.flatnonzero(undecided)
     indices = np.flatnonzero(np.unpackbits(undecided[left].view(np.uint8), bitorder="little"))
     coins = bits.words(indices.size) >> np.uint64(2 * _LEVELS)

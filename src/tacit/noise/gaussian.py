@@ -1,7 +1,7 @@
 """The discrete Gaussian law: mass proportional to exp(-x² / (2 sigma²)) on the integers, drawn exactly.
 
 Up to a sigma of 1024 it is one threshold table. Wider ones are drawn by rejection from blocks of neighbours, decided
-in floating point where a proved margin allows and in ball arithmetic otherwise (docs/proofs/gaussian.md).
+in floating point if a proved margin allows and in ball arithmetic otherwise (docs/proofs/gaussian.md).
 """
 
 from fractions import Fraction
@@ -29,7 +29,7 @@ FILTER_MARGIN = 2.0**-40
 PIECE = 1 << 17
 # How many blocks a wide sigma has at least: more keep more candidates, and take a longer table.
 BLOCKS_LEAST = 32
-# Blocks within this many sigmas have a threshold: a smaller word keeps any distance in the block, with no comparison.
+# Blocks within this many sigmas have a threshold: a smaller word keeps any distance in the block, without a comparison.
 REACH_ALWAYS = 6
 
 
@@ -70,7 +70,7 @@ class WideGaussian:
     def draw(self, n: int, bits: Bits) -> Integers:
         """Return `n` draws.
 
-        Privacy: exactly the law, given uniform bits: how many candidates were tried is independent of what is kept.
+        Privacy: exactly the law, given uniform bits: the number of tried candidates is independent of the kept ones.
         """
         draws = np.empty(n, dtype=np.int64)
         missing = n
@@ -155,7 +155,7 @@ def block_table(sigma: Fraction, width: int) -> ThresholdTable:
 
     With F and p the distribution function and the mass at 0 of both signs: G(k) = (2F(k) - 1 + p)/(1 + p).
     """
-    reach = isqrt(int(Fraction(14, 10) * (width + 2) * sigma**2)) + 2  # as below; one sign has twice the tail
+    reach = isqrt(int(Fraction(14, 10) * (width + 2) * sigma**2)) + 2  # as below; a single sign has twice the tail
     law = GaussianLaw(sigma)
 
     def bounds(guard: int) -> Bounds:

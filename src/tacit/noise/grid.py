@@ -1,8 +1,8 @@
 """Put numbers on a public grid, in whole steps, and take noisy steps back to numbers.
 
-The step is chosen from public parameters alone: 1 for integers, a power of two for floats. Rounding happens before
-noise and its effect is part of the sensitivity; nothing is rounded after. No value makes it fail: NaN counts as 0 and
-an infinity as the largest float of its sign. What comes back, its type included, depends on the noisy steps alone.
+The step is chosen only from public parameters: 1 for integers, a power of two for floats. Rounding happens before noise
+and its effect is part of the sensitivity; after the noise, values are never rounded. No value makes it fail: NaN counts
+as 0 and an infinity as the largest float of its sign. The result, its type included, depends only on the noisy steps.
 """
 
 from fractions import Fraction
@@ -36,7 +36,7 @@ def float_step(sensitivity: Fraction, *, spread: int) -> Fraction:
 def read(exact: object) -> tuple[NDArray[Any], bool, tuple[int, ...] | None]:
     """Return the values as a flat array, whether they are floats, and their shape (None for a scalar).
 
-    What kind of thing it is, is public and may be refused; what it holds is secret and never refused. Kinds that a
+    The kind of a value is public and may be refused; its content is secret and never refused. Kinds that a
     64-bit float cannot hold exactly are refused: rounding them would move them by more than the grid accounts for.
     """
     if is_whole(exact):
@@ -68,9 +68,9 @@ def to_steps(values: NDArray[Any], step: Fraction) -> NDArray[Any]:
 
 
 def add_steps(exact: NDArray[Any], noise: NDArray[Any]) -> NDArray[Any]:
-    """Return the sums: int64 where all of them fit it, Python integers otherwise, whatever the two sides were.
+    """Return the sums: int64 if all of them fit it, Python integers otherwise, for any types of the two sides.
 
-    Privacy: the noise's own; it is added in full, without wrapping around.
+    Privacy: the noise's own; the noise is added in full, without wrapping around.
     """
     sums: NDArray[Any]
     if _is_small(exact) and _is_small(noise):
@@ -97,7 +97,7 @@ def _read_objects(array: NDArray[Any], exact: object) -> tuple[NDArray[Any], boo
     whole = [is_whole(value) for value in flat]
     if not all(is_whole or is_float(value) for is_whole, value in zip(whole, flat, strict=True)):
         raise _refuse(exact)
-    if not any(whole):  # floats alone, or nothing
+    if not any(whole):  # only floats, or nothing
         return flat.astype(np.float64), True, array.shape
     return flat, not all(whole), array.shape
 

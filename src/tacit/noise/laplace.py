@@ -41,14 +41,14 @@ FIELD_BYTES = 2 * LENGTH // 8
 
 
 def progression_floors(exponent: Fraction, *, starts: Sequence[Formula], limit: Formula, count: int) -> Words | None:
-    """Return floor(2^64·F(k)) for k = 0 … count-1, or None where one is in doubt.
+    """Return floor(2^64·F(k)) for k = 0 … count-1, or None if one is in doubt.
 
     r = exp(-exponent), F(0) is a start and F(k+1) = r·F(k) + (1-r)·limit. With several starts there are several F,
     listed in turn for each k. All are from 0 to below 1: for every k, or for a count that is a power of two.
 
     Privacy: every floor is certain, by a bound of the error and not by an estimate of it.
     """
-    # About four times as many columns as rows, each of which costs a call; two rows or more, of a size that divides
+    # About four times more columns than rows, each of which costs a call; two rows or more, of a size that divides
     # a count that is a power of two.
     columns = 1 << max(0, min((4 * count).bit_length() // 2, count.bit_length() - 2))
     rows = -(-count // columns)
@@ -74,8 +74,8 @@ def progression_floors(exponent: Fraction, *, starts: Sequence[Formula], limit: 
 def certain_grid(*, offsets: Sequence[int], factors: Sequence[int], parts: Sequence[int], missing: int) -> Words | None:
     """Return floor(2^64·(u + w·v)) for each pair (u, w) of an offset and a factor and, in each, for each part v.
 
-    All are integers in units of 2^-128, at or below numbers from 0 to 1 with u + w·v < 1 for each. `missing` is no less
-    than what a u, a w and a v lack together. None if that could change any floor.
+    All are integers in units of 2^-128, at or below numbers from 0 to 1 with u + w·v < 1 for each. `missing` is at
+    least the total error of a u, a w and a v. None if that could change any floor.
 
     Privacy: a floor that is returned is the true number's.
     """
@@ -101,7 +101,7 @@ def _affine(first: int, ratio: int, step: int, count: int) -> list[int]:
 
 
 def _floors(constants: Callable[[], list[arb]]) -> list[int] | None:
-    """Return floor(2^128·x) for each constant, or None if twice the digits leave one in doubt."""
+    """Return floor(2^128·x) for each constant, or None if with twice the digits one remains in doubt."""
     with working_precision(2 * LENGTH):
         found = [(constant * arb(2) ** LENGTH).floor().unique_fmpz() for constant in constants()]
     certain = [int(floor) for floor in found if floor is not None]
@@ -171,7 +171,7 @@ class DigitTables:
         return np.concatenate(pieces) if pieces else np.empty(0, dtype=np.int64)
 
     def _draw_one(self, bits: Bits) -> Integers:
-        """One draw in Python integers, which is quicker than arrays of one.
+        """A draw in Python integers, which is quicker than arrays of one.
 
         Lower digits are nearly uniform, so that a search for them takes much the same time for each.
         """
@@ -300,7 +300,7 @@ def _top_table(scale: Fraction, weight: int, width: int) -> ThresholdTable:
 
 
 def _thresholds(floors: Words | None, bounds: Callable[[int], Bounds], width: int) -> Words | list[int]:
-    """Return the thresholds of `width` bits: the top of those of 64, or where these are in doubt one by one.
+    """Return the thresholds of `width` bits: the top of those of 64, or if these are in doubt one by one.
 
     Privacy: certain either way.
     """

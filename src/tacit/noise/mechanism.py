@@ -1,6 +1,6 @@
 """The Laplace and Gaussian mechanisms: the least noise for the stated loss, added to numbers and vectors.
 
-They know no tables, ledgers or questions: a caller that releases twice has spent twice.
+Tables, ledgers and questions are left to others: a caller that releases twice has spent twice.
 """
 
 from dataclasses import dataclass
@@ -49,7 +49,7 @@ class Laplace:
     def __init__(self, *, sensitivity: Number = 1, epsilon: Number) -> None:
         self.sensitivity = sensitivity_meaning(sensitivity)
         self.epsilon = positive(decimal_meaning(epsilon, name="epsilon"), name="epsilon")
-        self._noise(1, is_float=True)  # refuses parameters whose noise cannot be drawn
+        self._noise(1, is_float=True)  # refuses parameters with noise that cannot be drawn
 
     @property
     def loss(self) -> PureLoss:
@@ -74,7 +74,7 @@ class Laplace:
         return _release(self, exact)
 
     def error(self, confidence: Number = 0.95, *, coordinates: int = 1, dtype: type | None = None) -> int | float:
-        """Return the least a such that, with this confidence, none of `coordinates` outputs is off by more than a.
+        """Return the least a such that, with this confidence, all of `coordinates` outputs are off by at most a.
 
         For floats that includes half a step, which rounding to the grid can add, and is rounded up. `dtype` is int or
         float; by default it is float if the sensitivity is not a whole number.
@@ -128,7 +128,7 @@ class Gaussian:
         self.sensitivity = sensitivity_meaning(sensitivity)
         self.epsilon = positive(decimal_meaning(epsilon, name="epsilon"), name="epsilon")
         self.delta = positive(delta_meaning(delta), name="delta")
-        self._noise(1, is_float=True)  # refuses parameters whose noise cannot be drawn
+        self._noise(1, is_float=True)  # refuses parameters with noise that cannot be drawn
 
     @property
     def loss(self) -> ApproximateLoss:
@@ -153,7 +153,7 @@ class Gaussian:
         return _release(self, exact)
 
     def error(self, confidence: Number = 0.95, *, coordinates: int = 1, dtype: type | None = None) -> int | float:
-        """Return the least a such that, with this confidence, none of `coordinates` outputs is off by more than a.
+        """Return the least a such that, with this confidence, all of `coordinates` outputs are off by at most a.
 
         For floats that includes half a step, which rounding to the grid can add, and is rounded up. `dtype` is int or
         float; by default it is float if the sensitivity is not a whole number.
@@ -165,7 +165,7 @@ class Gaussian:
         moves = show(self.sensitivity)
         if self._draws_integers():
             one, many = show(self.event.sigma), show(self.event_of(size=2).sigma)
-            noise = f"An integer gets discrete Gaussian noise of sigma {one}; each of several integers, {many}."
+            noise = f"An integer gets discrete Gaussian noise of sigma {one}; for several integers, it is {many} each."
         else:
             noise = TOO_WIDE if _is_whole(self.sensitivity) else FRACTIONAL
         return "\n".join(
@@ -228,7 +228,7 @@ def _release(mechanism: Laplace | Gaussian, exact: Any) -> Any:
 
 
 def _error(mechanism: Laplace | Gaussian, confidence: Number, coordinates: int, dtype: type | None) -> int | float:
-    """Return the error that no one of `coordinates` outputs exceeds, with this confidence."""
+    """Return the error that all of `coordinates` outputs stay within, with this confidence."""
     size, is_float = whole(coordinates, name="coordinates"), _is_float(dtype, mechanism.sensitivity)
     draw = mechanism._noise(size, is_float=is_float)
     steps = draw.noise.law.smallest_bound(1 - confidence_meaning(confidence), size)
@@ -279,7 +279,7 @@ def _is_whole(sensitivity: Fraction) -> bool:
 
 
 def _float_at_least(exact: Fraction) -> float:
-    """Return the least float that is no smaller."""
+    """Return the least float of at least this value."""
     try:
         nearest = float(exact)
     except OverflowError:

@@ -16,7 +16,7 @@ from tacit.noise.coins import draw_below
 from tacit.noise.threshold import WIDTH, IntegerNoise, ThresholdTable
 from tacit.privacy import SCALE_MAX, Integers, StaircaseLaw, certain_floor, show
 
-# One word can reach fewer levels than this, so no table is longer.
+# A word can reach fewer levels than this, which limits the table.
 LEVELS_MOST = 1 << 16
 FITS = 1 << 62
 
@@ -49,8 +49,8 @@ class DiscreteStaircase(IntegerNoise):
 def draw_staircase(law: StaircaseLaw, n: int, bits: Bits, width: int) -> Integers:
     """Return `n` draws.
 
-    Privacy: exactly the law. A point is drawn on both kinds of level, whichever is wanted, so that the time tells
-    nothing of the level.
+    Privacy: exactly the law. A point is drawn on both kinds of level, and one is kept, so that the time does not
+    depend on the level.
     """
     levels = level_table(law, width).draw(n, bits)
     inner = draw_below(2 * law.width - 1, n, bits)

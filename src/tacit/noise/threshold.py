@@ -51,9 +51,9 @@ class Guide:
 class ThresholdTable:
     """Draws from one law on the integers `first`, `first` + 1, … by certain thresholds.
 
-    `cdf(i)` returns a ball around Pr[X <= i] at the working precision. A law that ends has `last`; one that does not
-    has its table run until a threshold reaches 2^width - 1, and down to 0 if it has no beginning: whatever lies
-    beyond is reached through the undecided branch.
+    `cdf(i)` returns a ball around Pr[X <= i] at the working precision. A law that ends has `last`; for a law without
+    an end the table runs until a threshold reaches 2^width - 1, and down to 0 if it has no beginning: values beyond
+    are reached through the undecided branch.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class ThresholdTable:
         self.last = last
         self.width = width
         self._cdf = cdf
-        # A law with no beginning has a threshold of 0 first; below it only the undecided branch goes.
+        # A law without a beginning has a threshold of 0 first; below it only the undecided branch goes.
         self._lowest = None if self.thresholds and self.thresholds[0] == 0 else first
         self._followed = np.append(self._sorted, _HIGHEST)
 
@@ -126,7 +126,7 @@ class ThresholdTable:
         return np.concatenate([np.flatnonzero(equal), crowded[hits]])
 
     def settle(self, word: int, bits: Bits) -> int:
-        """Return the value a word stands for; where it equals a threshold, by more of the same bits."""
+        """Return the value a word stands for; if it equals a threshold, by more of the same bits."""
         value = self.first + bisect_left(self.thresholds, word)
         place = value - self.first
         if place < len(self.thresholds) and self.thresholds[place] != word:
@@ -168,9 +168,9 @@ class ThresholdTable:
 def certain_thresholds(bounds: Callable[[int], Bounds], *, width: int) -> list[int]:
     """Return floor(2^width·F(i)) for each i in turn, from integer bounds that tighten with the guard bits.
 
-    `bounds(guard)` yields (below, above) with below <= F(i)·2^(width + guard) <= above. Where the two sides do not
-    have the same floor the guard is doubled. That ends unless some F(i)·2^width is an integer, which
-    docs/proofs/thresholds.md rules out for Laplace and which for any law would end in an error, never in a wrong floor.
+    `bounds(guard)` yields (below, above) with below <= F(i)·2^(width + guard) <= above. If the two sides have different
+    floors, the guard is doubled. The loop ends unless some F(i)·2^width is an integer, which docs/proofs/thresholds.md
+    rules out for Laplace and which for any law would end in an error, never in a wrong floor.
     """
     guard = GUARD_BITS_FIRST
     while guard <= 1 << 20:
@@ -190,7 +190,7 @@ def certain_thresholds(bounds: Callable[[int], Bounds], *, width: int) -> list[i
 def powers(ratio: int, length: int) -> Iterator[tuple[int, int]]:
     """Yield (below, error) for r^0, r^1, …, in units of 2^-length, where ratio = floor(r·2^length) and 0 < r < 1.
 
-    Each floor loses less than one unit and each ratio less than one, so the k-th power is low by at most 2k units.
+    A floor loses less than one unit and a ratio less than one, so the k-th power is low by at most 2k units.
     """
     power, error = 1 << length, 0
     while True:
@@ -205,7 +205,7 @@ class IntegerNoise(ABC):
     law: Law
 
     def sample(self, n: int) -> Integers:
-        """Return `n` independent draws as int64, or Python integers where one does not fit (1 in 2^184 at scale 2^56).
+        """Return `n` independent draws as int64, or Python integers if one does not fit (1 in 2^184 at scale 2^56).
 
         Privacy: exactly the law, from a key used for this call only.
         """

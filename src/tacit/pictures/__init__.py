@@ -1,4 +1,4 @@
-"""Pictures: plain records become Vega-Lite, with one palette and one writer. The room knows nothing of answers."""
+"""Pictures: plain records become Vega-Lite, with one palette and one writer. Answers are left to other rooms."""
 
 from tacit.pictures.lines import Axis, LevelLine, Look, decades, line_panel, mark_at, side_by_side
 from tacit.pictures.look import BLUE, GREEN, INK, ORANGE, PALE, PINK, RED, Spec, page, themed

@@ -114,7 +114,7 @@ def mark_at(x: float, words: str, *, axis: Axis, side: str = "left", down: int =
 
 
 def side_by_side(panels: Sequence[Spec], *, title: str, notes: Sequence[str]) -> Spec:
-    """Return panels side by side under one title, each with a legend of its own."""
+    """Return panels side by side under one title, each with its own legend."""
     body = panels[0] if len(panels) == 1 else {"hconcat": list(panels), "spacing": 46}
     if len(panels) > 1:
         own = dict.fromkeys(("color", "shape", "strokeDash"), "independent")

@@ -6,7 +6,7 @@ from typing import Any
 
 Spec = dict[str, Any]  # plain Vega-Lite
 
-# Okabe and Ito's colours, which the colour-blind tell apart; no colour speaks alone.
+# Okabe and Ito's colours, which the colour-blind tell apart; colours are never the only mark.
 BLUE, SKY, GREEN, ORANGE, RED, PINK = "#0072B2", "#56B4E9", "#009E73", "#E69F00", "#D55E00", "#CC79A7"
 GREY, OLIVE = "#999999", "#B8A800"
 INK, PALE = "#222222", "#666666"  # of words and thin lines
@@ -59,7 +59,7 @@ def themed(svg: str) -> str:
     rules = "".join(
         f'[{name}="{light}" i]{{{name}:{dark}}}' for light, dark in DARK.items() for name in ("fill", "stroke")
     )
-    # words without a colour of their own are black
+    # words without a colour are black
     style = f"<style>@media (prefers-color-scheme:dark){{text:not([fill]){{fill:{DARK['#000']}}}{rules}}}</style>"
     opened, end, rest = svg.partition(">")
     return f"{opened}{end}{style}{rest}"

@@ -44,13 +44,13 @@ NARROW = Size(170, 170, (220, 220), (170, 150), 100, 1, 1, False, 24, 32)
 
 @dataclass(frozen=True)
 class SheetCell:
-    """One number with its interval: where it stands, and whose it is."""
+    """A number with its interval: its position, and its group."""
 
     label: str
     place: int | float | None  # on an ordered axis: a number, or milliseconds since 1970
     group: str
     value: float | None
-    low: float | None  # None where nothing is known of a number that is not given
+    low: float | None  # None for a suppressed number without an interval
     high: float | None
     text: str
     percent: float = 50.0  # which quantile it is, in a fan
@@ -62,7 +62,7 @@ class SheetCell:
 
 @dataclass(frozen=True)
 class Panel:
-    """One aggregate, or the quantiles of one column together."""
+    """An aggregate, or the quantiles of one column together."""
 
     name: str
     kind: Literal["bar", "point", "fan"]
@@ -74,12 +74,12 @@ class Sheet:
     """All that is drawn: panels that share their keys."""
 
     panels: tuple[Panel, ...]
-    axis: str | None  # what the labels or places are; None for an answer without keys
+    axis: str | None  # the meaning of the labels or positions; None for an answer without keys
     order: Order
-    group: str | None  # what the groups are
+    group: str | None  # the title of the groups
     labels: tuple[str, ...]
     groups: tuple[str, ...]
-    cut: str | None  # what was left out, in words
+    cut: str | None  # the parts left out, in words
     size: Size = WIDE
 
 
@@ -111,7 +111,7 @@ def chart(drawn: Sheet) -> Spec:
 
 
 def _strip(panel: Panel, drawn: Sheet) -> Spec:
-    """Return one number without keys: a point and its interval on a scale of its own, and in words."""
+    """Return one number without keys: a point and its interval on a separate scale, and in words."""
     return {
         "width": drawn.size.rows,
         "height": 34,
@@ -290,7 +290,7 @@ def _labels_axis(labels: Sequence[str], size: Size, *, shown: bool = True) -> Sp
         "type": "nominal",
         # stated: a layer that leaves out a number would otherwise move the rows of the others
         "scale": {"domain": list(labels)},
-        "title": None,  # the picture's title says what the labels are
+        "title": None,  # the picture's title explains the labels
         "axis": axis if shown else axis | {"labels": False},
     }
 
@@ -311,7 +311,7 @@ def _number(field: str, title: str | None, *, zero: bool = False) -> Spec:
 def _interval(
     along: str, *, cap: float, title: str | None = None, zero: bool = False, coloured: bool = False, only: str = "true"
 ) -> list[Spec]:
-    """Return the line from the low to the high end, with caps; none where there is no number."""
+    """Return the line from the low to the high end, with caps; None if the number is missing."""
     chosen = [{"filter": f"isValid(datum.value) && {only}"}]
     ink: Spec = {} if coloured else {"color": {"value": INK}}
     scale = _number("low", title, zero=zero)

@@ -79,7 +79,7 @@ def _html_page(spec: Spec) -> str:
     """Return a page that needs no network; a key that looks like markup stays a text."""
     from vl_convert import vegalite_to_html
 
-    # the page holds the chart inside a <script>, and no text of the chart may close it
+    # the page holds the chart inside a <script>, and texts of the chart must not close it
     safe = json.loads(json.dumps(spec).replace("</", "<\\u200b/").replace("<!--", "<\\u200b!--"))
     page: str = vegalite_to_html(safe, bundle=True)
     return page

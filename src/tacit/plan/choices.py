@@ -1,10 +1,10 @@
 """Private choices in a plan: the quantiles of a column, and the ranking of public keys.
 
-Quantiles: how many levels of splitting, what each level costs, and how far off in ranks to expect the result. The
+Quantiles: the levels of splitting, the cost of each level, and the expected error in ranks. The
 estimates get most of a call's loss. The rest pays for their intervals, which cover the quantile at the stated rate for
 every table (docs/proofs/quantiles.md).
 
-Ranking: which public keys have the most units. The counts decide and are not shown. One unit changes every count by at
+Ranking: which public keys have the most units. The counts decide and are not shown. A unit changes every count by at
 most 1, all in the same direction when it is added or removed. So the choice costs the same however many keys a unit is
 in, and far less than all the counts would (docs/proofs/selection.md).
 
@@ -28,7 +28,7 @@ from tacit.tables import Declaration, RowUnit
 # intervals.
 ESTIMATES_PART = Fraction(3, 4)
 ESTIMATES_PART_OF_RHO = Fraction(9, 16)
-# The same where only the minimum or the maximum is asked: they aim so far inside that an interval needs little more.
+# The same if only the minimum or the maximum is asked: they aim far enough inside for a short interval.
 EXTREMES_PART = Fraction(9, 10)
 # The minimum and the maximum are drawn beyond the last row with about this probability at most, even if the range is
 # nearly empty.
@@ -51,9 +51,9 @@ class UnitBounds:
 
 
 def with_quantiles_of(query: Query, declaration: Declaration) -> Query:
-    """Return the question with each of its quantiles of people or of rows, where it leaves that open.
+    """Return the question with its open quantiles decided: of people or of rows.
 
-    They are of rows where the bounds that this takes are declared, or where each row is its own unit.
+    The quantiles are of rows if the bounds for that are declared, or if rows are units.
     """
     alone = isinstance(declaration.unit, RowUnit)
     bounded = declaration.rows_per_unit is not None and (not query.keys or declaration.groups_per_unit is not None)
@@ -122,7 +122,8 @@ def reach_of(rate: Rate, fraction: Fraction, confidence: Fraction) -> int:
 
 
 def _drawable(epsilon: Fraction, rows: int) -> Fraction:
-    """Return the epsilon of a level, capped where more has no use; refuse one whose ranks would not fit in 64 bits.
+    """Return the epsilon of a level, capped at its largest useful value; refuse one with ranks that would not fit in
+    64 bits.
 
     Ranks are then off by less than 2^45 rows, and every score of a table that fits a disk stays below 2^62.
     """
@@ -153,7 +154,7 @@ GAIN_LEAST = 2
 def choice_of(
     query: Query, listed: tuple[tuple[Scalar, ...], ...] | None, spend: Spend, unit: UnitBounds
 ) -> Choice | None:
-    """Return how the best keys are chosen, or None where no ranking is asked for."""
+    """Return the plan of the best keys, or None without a ranking."""
     best = next((output.aggregate.best for output in query.outputs if output.aggregate.best is not None), None)
     if best is None:
         return None

@@ -1,7 +1,7 @@
-"""What learning reads of rows, in public: columns as cells of public grids, and a model whose residuals are added up.
+"""The public side of learning: columns as cells of public grids, and a model with residuals that are added up.
 
-Nothing here comes from rows. A `CodedPlan` says which cells each row falls into. `Scores` is a model in whole numbers:
-what it predicts for a row is a sum of table entries and a lookup, so an engine needs no exponential and no float. How
+No part of it comes from rows. A `CodedPlan` says which cells each row falls into. `Scores` is a model in whole numbers:
+its prediction for a row is a sum of table entries and a lookup, so an engine needs neither exponentials nor floats. How
 far one unit can move what is added up is a property here; docs/proofs/rounds.md proves it.
 """
 
@@ -37,7 +37,7 @@ LinkName = Literal["identity", "logistic", "log", "softmax"]
 
 @dataclass(frozen=True)
 class CodedColumn:
-    """One column as cells of a public grid; the last cell is for NULL, and for what is not listed or not a number.
+    """A column as cells of a public grid; the last cell is for NULL, unlisted values and other types.
 
     Either `listed`, where cell i holds listed[i]; or `measured` with `edges`, where cell i holds the values of
     edges[i] <= steps above the range's low end < edges[i + 1]. Values beyond the range are clamped into it.
@@ -82,7 +82,7 @@ class CodedColumn:
 class CodedPlan:
     """The rows and columns that a model is learned from; `values` are ranged numbers kept in whole steps."""
 
-    unit: str | None  # None: every row is its own unit
+    unit: str | None  # None: every row is a unit
     where: Expression | None
     columns: tuple[CodedColumn, ...]
     values: tuple[Measured, ...] = ()
@@ -101,13 +101,13 @@ class PairedBins:
     table: NDArray[Any]
 
 
-# For each column: the bin of each of its cells, or None where its cells stay; then pairs of columns.
+# For each column: the bin of each of its cells, or None if its cells stay; then pairs of columns.
 BinMaps = Sequence[NDArray[Any] | PairedBins | None]
 
 
 @dataclass(frozen=True)
 class ClassTarget:
-    """What is predicted: the class of a coded column's cell; a row whose class is -1 counts nowhere."""
+    """The target: the class of a coded column's cell; a row with class -1 is not counted."""
 
     column: int
     classes: tuple[int, ...]  # the class of each cell; the last is the cell of missing values
@@ -115,7 +115,7 @@ class ClassTarget:
 
 @dataclass(frozen=True)
 class ValueTarget:
-    """What is predicted: a number of `values`, as a part of its range in steps of UNIT; missing ones count nowhere."""
+    """The target: a number of `values`, as a part of its range in steps of UNIT; missing ones are not counted."""
 
     index: int
 
@@ -124,9 +124,9 @@ class ValueTarget:
 class Scores:
     """A public additive model: tables of scores for the bins of columns, an intercept, a link, a target and a clip.
 
-    `tables` has one entry a column: (classes, bins) whole numbers in steps of 2^-SCORE_BITS, or None for a column that
-    is not in the model. All links but softmax have one class. Residuals are in steps of UNIT: what is observed, a class
-    as 0 or UNIT and a number as a part of its range, less what the link predicts. A row's residuals, all classes
+    `tables` has an entry per column: (classes, bins) whole numbers in steps of 2^-SCORE_BITS, or None for a column that
+    is not in the model. All links but softmax have one class. Residuals are in steps of UNIT: the observed value, a
+    class as 0 or UNIT and a number as a part of its range, less the link's prediction. A row's residuals, all classes
     together, are clipped to a length of `clip`.
     """
 
@@ -173,13 +173,14 @@ class Scores:
 
 
 def count_moves_squared(columns: int) -> int:
-    """Return the square of how far one unit can move the counts of so many columns: each block by UNIT."""
+    """Return the square of the largest move of the counts by one unit, given the number of columns: each block by
+    UNIT."""
     return columns * UNIT**2
 
 
 @lru_cache(maxsize=8)
 def link_table(link: LinkName) -> Integers:
-    """Return the public table of a link: entry i is for the scores whose floor((score - first) / 2^LINK_SHIFT) is i.
+    """Return the public table of a link: entry i is for the scores with floor((score - first) / 2^LINK_SHIFT) = i.
 
     `first` is -LINK_REACH for all links; softmax has scores up to 0. Entries are in steps of UNIT, of softmax in parts
     of SOFTMAX_ONE. Privacy does not rest on the entries: residuals are clipped after the lookup.

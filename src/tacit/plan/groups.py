@@ -1,7 +1,7 @@
 """Partition selection: an answer shows all groups of a public list, or the groups that reach a private threshold.
 
-What reaches the threshold is a noisy count of units, in which each unit counts 1 in each of its few groups
-(`threshold_for`), or a noisy sum of weights, in which a unit with many groups counts for less in each of them
+Compared with the threshold is a noisy count of units, in which each unit counts 1 in each of its few groups
+(`threshold_for`), or a noisy sum of weights, in which a unit with many groups has a smaller weight in each of them
 (`threshold_for_weights`, docs/proofs/private-keys.md).
 """
 
@@ -40,7 +40,7 @@ Value = TypeVar("Value")
 
 
 def public_keys(query: Query, declaration: Declaration) -> tuple[tuple[Scalar, ...], ...] | None:
-    """Return the public list of keys: one empty key without GROUP BY, None where they are to be found privately."""
+    """Return the public list of keys: one empty key without GROUP BY, None if they are to be found privately."""
     if not query.keys:
         return ((),)
     if query.public_keys is not None:
@@ -63,10 +63,10 @@ def public_keys(query: Query, declaration: Declaration) -> tuple[tuple[Scalar, .
 
 
 def of_last_few(compute: Callable[..., Value]) -> Callable[..., Value]:
-    """Return a function that remembers what it computed of the last few objects, told apart by identity.
+    """Return a function that caches its results for the last few objects, by identity.
 
-    It is for long public lists, which a call plans with some twenty times: to compare two of them takes as long as to
-    go through them again. Nothing here depends on rows.
+    The cache is for long public lists, which a call plans with some twenty times: comparing two of them takes the time
+    of a full pass. Rows are not involved.
     """
     kept: list[tuple[tuple[object, ...], Value]] = []
 
@@ -101,8 +101,8 @@ def threshold_for(
 ) -> Threshold:
     """Return the least threshold that shows a key of one single unit with an exact probability of at most `delta`.
 
-    Privacy: a unit adds at most g keys that nobody else has, each with a count of 1; a key is shown when its noisy
-    count is at least the threshold (inclusive), so delta = 1 - (1 - Pr[1 + Z >= threshold])^g, the g noises being
+    Privacy: a unit adds at most g keys of its own, without other units, each with a count of 1; a key is shown when its
+    noisy count is at least the threshold (inclusive), so delta = 1 - (1 - Pr[1 + Z >= threshold])^g, the g noises being
     independent.
     """
     law = LaplaceLaw(scale) if noise == "laplace" else GaussianLaw(scale)
@@ -125,9 +125,10 @@ def threshold_for(
 
 
 def key_weight(groups: int, *, shift: int = UNIT_SHIFT, cap: int = 1 << UNIT_SHIFT, norm: Literal[1, 2]) -> int:
-    """Return what a unit with so many groups adds to each of them, in fine steps: it never rises with `groups`.
+    """Return the contribution of a unit to each of its groups, in fine steps, by their number: it never rises with
+    `groups`.
 
-    It is the vector `units` scaled into `cap`, in the integers of docs/proofs/scaling.md.
+    The result is the vector `units` scaled into `cap`, in the integers of docs/proofs/scaling.md.
 
     >>> [key_weight(groups, norm=2) for groups in (1, 2, 4, 256)], [key_weight(groups, norm=1) for groups in (1, 2, 4)]
     ([1024, 723, 512, 64], [1024, 512, 256])
@@ -156,7 +157,8 @@ def threshold_for_weights(
 ) -> Threshold:
     """Return the least threshold that shows a key of one single unit with an exact probability of at most `delta`.
 
-    Privacy: a unit with g keys, of at most `groups_most`, gives each of them the weight w(g), by its own rows alone. A
+    Privacy: a unit with g keys, of at most `groups_most`, gives each of them the weight w(g), which depends only on
+    its own rows. A
     key is shown when its noisy sum of weights is at least the threshold (inclusive), so delta is the largest over g of
     1 - (1 - Pr[w(g) + Z >= threshold])^g, the g noises being independent (docs/proofs/private-keys.md).
     """
@@ -166,7 +168,7 @@ def threshold_for_weights(
         return key_weight(groups, shift=shift, cap=cap, norm=norm)
 
     def is_within(least: int, goal: Fraction, fewest: int = 1, most: int = groups_most) -> bool:
-        """Whether it holds for each number of groups in fewest … most; no weight there is above w(fewest)."""
+        """Whether the bound holds for each number of groups in fewest … most; no weight there is above w(fewest)."""
         tail = least - weight(fewest)
         if not certainly_less(lambda: -((-ball(goal)).log1p() / most).expm1(), lambda: law.upper_tail(tail)):
             return True
@@ -180,8 +182,7 @@ def threshold_for_weights(
 
     about = sorted(_about(noise, float(scale), float(delta), weight, groups_most), reverse=True)
     least = max(1, least_integer(lambda least: is_within(least, delta), int(about[0][0])))
-    # What is charged: the largest probability among numbers of groups that seem worst, if it is certain that none is
-    # worse.
+    # The charge: the largest probability among numbers of groups that seem worst, if it is certain that none is worse.
     worst = {1, groups_most, *(groups for _, groups in about[:WORST])}
     found = max(rounded_up(partial(exceeded, least, groups)) for groups in worst)
     charged = found if found < delta and is_within(least, found) else delta

@@ -1,8 +1,8 @@
-"""What a model's judgement asks of rows, in public: which cell each row counts in, or which bounded numbers it adds.
+"""The reads of a model's judgement, in public: the cell that each row counts in, or the bounded numbers that it adds.
 
-Each record is a function of one row's cells, its outcome and a public model, in whole numbers. How far one unit can
-move the sums is `moves_squared`: a unit with k rows gives each of them 1/k of its weight, so it moves what one row
-moves at most, whatever the model says (docs/proofs/holdout.md).
+The records are functions of one row's cells, its outcome and a public model, in whole numbers. The largest move of the
+sums by one unit is `moves_squared`: a unit with k rows gives each of them 1/k of its weight, so it moves at most one
+row's move, for any model (docs/proofs/holdout.md).
 """
 
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ from tacit.plan.coded import UNIT, ClassTarget, Scores, ValueTarget
 
 MeritName = Literal["accuracy", "log loss", "squared error", "absolute error"]
 
-# Weights of one row's count, |e|, e², e⁴, outcome and squared outcome: UNIT shifted right by so much. The squared error
-# is what most is asked of; e⁴ only tells how sure it is, and the others are larger numbers than it is.
+# Weights of one row's count, |e|, e², e⁴, outcome and squared outcome: UNIT shifted right by these. The squared error
+# is used most; e⁴ only gives its variance, and the others are larger numbers than it is.
 ERROR_SHIFTS = (2, 1, 0, 1, 2, 1)
 # A log loss beyond this counts as this: of a probability below 1.8 %.
 LOSS_MOST = 4
@@ -121,7 +121,7 @@ class Merit:
 
     @property
     def size(self) -> int:
-        """One sum."""
+        """A sum."""
         return 1
 
     @property

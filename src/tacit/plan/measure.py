@@ -1,8 +1,8 @@
 """Put each numeric expression on its public grid: choose the step, and give the range in whole steps.
 
-Integers and decimals keep their own step; a float gets a power of two near (high - low)/2^20. Where the noise would
-span more than the sampler draws, or a float could not tell two steps apart, the step is coarsened; that depends on
-public facts only. A range or step that would overflow is refused here, before any row is read.
+Integers and decimals keep their own step; a float gets a power of two near (high - low)/2^20. If the noise would span
+more than the sampler draws, or a float could not distinguish two steps, the step is coarsened; this depends on public
+facts only. A range or step that would overflow is refused here, before any row is read.
 """
 
 from fractions import Fraction
@@ -17,7 +17,7 @@ FLOAT_STEPS = 2**20
 # A grid of at most this many steps keeps a row, and a sum of 10^9 rows, inside what every engine adds exactly.
 STEPS_MOST = 2**32
 STEPS_LEAST = 2**6
-# One row's largest product of steps keeps well inside 64 bits.
+# The product of one row's steps keeps well inside 64 bits.
 ROW_MOST = 2**56
 # A float tells whole numbers apart up to here, with room for the roundings of its scaling.
 STEPS_FROM_ZERO_MOST = 2**50
@@ -27,9 +27,9 @@ STEP_LEAST = Fraction(1, 2**1000)
 
 
 def steps_within(*, rows: int, groups: int, epsilon: Fraction, releases: int, degree: int = 1) -> int:
-    """Return how many steps a range may have so that the noise it needs can be drawn: fewer where noise dwarfs them.
+    """Return the most steps of a range for which the noise can be drawn: fewer if noise dwarfs them.
 
-    One row changes a moment of degree d by up to the product of d ranges.
+    A row changes a moment of degree d by up to the product of d ranges.
     """
     drawable = min(int(SCALE_MAX / 8 * epsilon / (rows * groups * releases)), ROW_MOST)
     root = drawable if degree == 1 else int(drawable ** (1 / degree))
@@ -68,7 +68,7 @@ def describe(expression: Expression) -> str:
 
 
 def _holdable(between: tuple[Fraction, Fraction], kind: str, expression: Expression) -> tuple[Fraction, Fraction]:
-    """Return the range, cut to the values that the type can hold; refuse a range whose sums would overflow."""
+    """Return the range, cut to the values that the type can hold; refuse a range with sums that would overflow."""
     low, high = between
     if kind == "int":
         return max(low, Fraction(INT_LEAST)), min(high, Fraction(INT_MOST))
@@ -128,7 +128,7 @@ def _missing_range(aggregate: Aggregate, expression: Expression) -> str:
     name = expression.name if isinstance(expression, Column) else None
     written = describe(expression)
     kind = aggregate.kind
-    if name and aggregate.other is not None:  # of two columns: where it is declared is the same for either
+    if name and aggregate.other is not None:  # of two columns: either gives the same place in the declaration
         how = f"columns={{'{name}': {{'between': (0, 100)}}}} in the declaration, or --between {name}=0:100"
     elif name:
         call = (

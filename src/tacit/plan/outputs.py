@@ -1,8 +1,8 @@
 """The outputs of a plan: one record for each kind of aggregate. `planned` turns a question's kinds into records.
 
-A record has its name in the answer, the index of its release and the indices of its measured columns; no field may be
-missing. Code that treats outputs by kind is a `match` that ends in assert_never, so that mypy finds each `match` where
-a new record is missing.
+A record has its name in the answer, the index of its release and the indices of its measured columns; all fields are
+present. Code that treats outputs by kind is a `match` that ends in assert_never, so that mypy finds each `match`
+without a case for a new record.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from typing import ClassVar, Literal, assert_never
 
 from tacit.query import AggregateKind, Output
 
-# How an aggregate is laid out: from counts that the whole question shares, with all that is asked of its column or its
+# The layout of an aggregate: from counts that the whole question shares, with the other outputs of its column or its
 # two columns, or by itself.
 Family = Literal["rows", "units", "values", "distinct", "column", "pair", "quantile", "ranking"]
 FAMILIES: Mapping[AggregateKind, Family] = {
@@ -58,7 +58,7 @@ class CountUnits:
 
 @dataclass(frozen=True)
 class CountValues:
-    """COUNT(x): the rows where a column is not NULL."""
+    """COUNT(x): the rows with a column that is not NULL."""
 
     name: str
     release: int
@@ -149,21 +149,21 @@ class Quantile:
 
     @property
     def targets(self) -> tuple[int, int, int]:
-        """The indices of its low end, itself and its high end in what is drawn."""
+        """The indices of its low end, itself and its high end among the drawn numbers."""
         return (3 * self.fraction, 3 * self.fraction + 1, 3 * self.fraction + 2)
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """The order of the keys that were chosen; it has no release of its own."""
+    """The order of the keys that were chosen; it shares the release of the choice."""
 
     name: str
     kind: ClassVar[AggregateKind] = "top"
 
 
-# What is made of Bernstein parts, or of parts that are their first degree.
+# Outputs made of Bernstein parts, or of parts that are their first degree.
 Moment = Sum | Mean | Variance | StandardDeviation | Covariance | Correlation
-# What is made of noisy sums.
+# Outputs made of noisy sums.
 Released = CountRows | CountUnits | CountValues | CountDistinct | Moment
 PlannedOutput = Released | Quantile | Ranking
 

@@ -1,8 +1,8 @@
-"""Which products of a row's numbers and cells are added up, in public, and how far one unit can move the sums.
+"""The products of a row's numbers and cells that are added up, in public, and the largest move of the sums by one unit.
 
-A number is its place in its range, from -NUMBER_ONE at the low end to NUMBER_ONE at the high end; a cell is one where
-the row is in it. A `Moments` names blocks of sums: a row adds to one place of each block, a product of at most UNIT. So
-one unit, whose rows weigh one together, moves a block by at most UNIT (docs/proofs/linear.md).
+A number is its place in its range, from -NUMBER_ONE at the low end to NUMBER_ONE at the high end; a cell is one for
+the rows in it. A `Moments` names blocks of sums: a row adds to one place of each block, a product of at most UNIT. So
+one unit, with a total weight of one over its rows, moves a block by at most UNIT (docs/proofs/linear.md).
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from tacit.privacy import Integers
 NUMBER_ONE = 1 << 12
 # Scores of a linear model are within this many steps of 1 / NUMBER_ONE.
 LINEAR_MOST = 1 << 24
-# So many sums are asked of rows at most.
+# The most sums that rows are asked for.
 SUMS_MOST = 1 << 22
 
 
@@ -38,7 +38,7 @@ class MomentBlock:
 
     @property
     def most(self) -> int:
-        """How large a row's product can be, in steps of UNIT: what one unit can move the block by."""
+        """The largest product of a row, in steps of UNIT: one unit moves the block by at most that."""
         return UNIT // 2 if self.is_square else UNIT
 
     def length(self, sizes: Sequence[int]) -> int:
@@ -50,7 +50,7 @@ class MomentBlock:
 class Moments:
     """The products of coded columns and of values with each other, or with a target; `known` are values a row needs.
 
-    Rows where one of `known` is missing count nowhere, which is a function of the row alone.
+    Rows with a missing one of `known` are not counted, which is a function of only the row.
     """
 
     columns: tuple[int, ...]
@@ -89,7 +89,7 @@ class Moments:
         return sum(block.most**2 for block in self.blocks)
 
     def refuse_too_many(self, sizes: Sequence[int]) -> None:
-        """Refuse more sums than are asked of rows; how many there are is public."""
+        """Refuse more sums than rows may be asked for; how many there are is public."""
         if sum(block.length(sizes) for block in self.blocks) > SUMS_MOST:
             raise InvalidParameter(
                 f"these features have more than {SUMS_MOST} pairs of cells\nhint: name fewer features, or list fewer"
@@ -99,10 +99,10 @@ class Moments:
 
 @dataclass(frozen=True, eq=False)
 class SquaredErrors:
-    """A public linear model whose squared errors are added up: by cell, by squared number, and in all.
+    """A public linear model with squared errors that are added up: by cell, by squared number, and in all.
 
-    What it predicts counts steps of half the target's range over NUMBER_ONE: `intercept`, plus an entry of each
-    column's table, plus each value times its slope. A squared error counts steps of UNIT, and `cap` at most.
+    Its prediction counts steps of half the target's range over NUMBER_ONE: `intercept`, plus an entry of each column's
+    table, plus each value times its slope. A squared error counts steps of UNIT, and `cap` at most.
     """
 
     columns: tuple[int, ...]

@@ -1,8 +1,8 @@
 """Plans that are charged together: one loss for several questions, divided among them, with one kind of noise for all.
 
 Laplace noise is charged in epsilon, so each question gets its share of epsilon. Gaussian noise is charged in rho, so
-each gets its share of rho, which is more: of k questions each errs by √k of what it would alone, and not by k. Their
-events are one list, and what that costs is within the (epsilon, delta) of the whole call.
+each gets its share of rho, which is more: among k questions each error is √k times, and not k times, that of the
+question by itself. Their events are one list, with a cost within the (epsilon, delta) of the whole call.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -25,13 +25,13 @@ from tacit.tables import Declaration
 EPSILON_BITS = 40
 DEVIATION_LEAST = 1e-300
 
-# A question, what is public of its rows, and what was learned of them.
+# A question, the public facts of its rows, and the learned ones.
 Asked = tuple[Query, Declaration, Facts]
 
 
 @dataclass(frozen=True)
 class PlannedTogether:
-    """The plans of several questions, and what they cost as one."""
+    """The plans of several questions, and their cost as one."""
 
     plans: tuple[Plan, ...]
     spend: Spend  # of the whole call, without what it learns
@@ -39,7 +39,7 @@ class PlannedTogether:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What will run, for the ledger: everything."""
+        """All events of the call, for the ledger."""
         return tuple(event for plan in self.plans for event in plan.events)
 
     @property
@@ -50,7 +50,7 @@ class PlannedTogether:
 
     @property
     def loss(self) -> Loss:
-        """What the call costs by itself; for an (epsilon, delta) budget, what it takes from it by plain addition."""
+        """The cost of the call by itself; for an (epsilon, delta) budget, its amount by plain addition."""
         return self.loss_with(())
 
     def loss_with(self, learned: Iterable[Cost]) -> Loss:
@@ -71,7 +71,7 @@ def spends_of(spend: Spend, queries: Sequence[Query]) -> tuple[Spend, ...]:
 
 
 def plans_together(asked: Sequence[Asked], spend: Spend, admits: Callable[[PlannedTogether], bool]) -> PlannedTogether:
-    """Return the plans with the noise that errs less, or with the other where the budget has room for that alone."""
+    """Return the plans with the noise of smaller error, or with the other if the budget has room only for that."""
     found: dict[NoiseKind, PlannedTogether] = {}
     refused: QueryRefused | None = None
     for noise in _kinds(spend):
@@ -160,7 +160,7 @@ def _epsilon_of(rho: Fraction, most: Fraction, delta: Fraction) -> Fraction:
 
 
 def _better(found: dict[NoiseKind, PlannedTogether]) -> PlannedTogether:
-    """Return those whose noise errs less, as one question compares them: by the logarithms of all its errors."""
+    """Return the ones with smaller errors, compared as for one question: by the logarithms of all errors."""
     if len(found) == 1:
         return next(iter(found.values()))
     laplace, gaussian = found["laplace"], found["gaussian"]

@@ -1,4 +1,4 @@
-"""Whole numbers of many groups at once: int64 arrays where they provably fit, Python integers where they may not."""
+"""Whole numbers of many groups at once: int64 arrays if they provably fit, otherwise Python integers."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -59,5 +59,5 @@ def nearest_quotients(tops: Wholes, bottom: int) -> Wholes:
 
 
 def largest(values: Wholes) -> int:
-    """Return the largest size among some whole numbers, 0 where there are none."""
+    """Return the largest size among some whole numbers, 0 for an empty list."""
     return max(abs(int(values.min())), abs(int(values.max()))) if len(values) else 0

@@ -1,10 +1,10 @@
-"""Events: frozen records of what ran, kept for ever. What they cost is computed from them, in `accounting/`.
+"""Events: frozen records of releases, kept for ever. Their cost is computed from them, in `accounting/`.
 
 An event says which noise was drawn and how far one unit can move what it was added to, both in the same public
-grid's steps, as exact rationals. It holds nothing computed from rows.
+grid's steps, as exact rationals. Events hold no value computed from rows.
 
-Ledgers store events as text and read them again years later. So what a kind is called, what its fields are called and
-what they mean may never change: each class says below what it means for ever. A new meaning is a new kind. The test
+Ledgers store events as text and read them again years later. So the name of a kind, the names of its fields and their
+meaning may never change: each class defines them below for ever. A new meaning is a new kind. The test
 tests/privacy/test_event.py keeps the stored text of one of each.
 """
 
@@ -34,7 +34,7 @@ class GaussianNoise:
     shape of the shift, so zCDP is used.
 
     For ever: the chance of n is proportional to exp(-n² / (2 sigma²)), n whole, in every coordinate; `scalar` is False
-    where a stored record leaves it out.
+    if a stored record leaves it out.
     """
 
     sigma: Fraction
@@ -46,7 +46,7 @@ class GaussianNoise:
 class StaircaseNoise:
     """Discrete staircase noise of `epsilon` and `width` on one number that one unit moves by at most `sensitivity`.
 
-    Several numbers may have such noise where one unit can move but one of them.
+    Several numbers may have such noise if one unit can move only one of them.
 
     For ever: a release that is `epsilon`-DP; `width` is the inner part of each stair (docs/proofs/staircase.md).
     """
@@ -58,10 +58,10 @@ class StaircaseNoise:
 
 @dataclass(frozen=True)
 class KeyThreshold:
-    """Group keys shown where a noisy count of units clears a threshold: a unit's own keys show with chance `delta`.
+    """Group keys shown if a noisy count of units clears a threshold: a unit's own keys show with chance `delta`.
 
-    For ever: keys, and nothing else. Ledgers written before there was a `FailureChance` also hold it beside the
-    `PureChoice` of a shuffled survey, where it stands for that; both cost the same.
+    For ever: only keys. Ledgers written before `FailureChance` existed also hold it beside the `PureChoice` of a
+    shuffled survey, in that meaning; both cost the same.
     """
 
     delta: Fraction
@@ -69,10 +69,11 @@ class KeyThreshold:
 
 @dataclass(frozen=True)
 class FailureChance:
-    """The chance `delta` that the epsilon of what was released beside it does not hold: of an (epsilon, delta) promise.
+    """The chance `delta` that the epsilon of the other events of the release does not hold: of an (epsilon, delta)
+    promise.
 
-    For ever: on neighbouring tables the release has two laws, each of which is, but for a part of weight `delta`, as
-    the other events say (docs/proofs/ledger.md).
+    For ever: on neighbouring tables the release has two laws, each of which is, except for a part of weight `delta`,
+    as the other events state (docs/proofs/ledger.md).
     """
 
     delta: Fraction
@@ -80,7 +81,7 @@ class FailureChance:
 
 @dataclass(frozen=True)
 class PureChoice:
-    """A selection, or a perturbed answer, that is `epsilon`-DP and about which nothing tighter is claimed.
+    """A selection, or a perturbed answer, that is `epsilon`-DP, without any tighter claim.
 
     For ever: exactly that.
     """
@@ -90,7 +91,7 @@ class PureChoice:
 
 @dataclass(frozen=True)
 class ExponentialChoice:
-    """An exponential-mechanism selection whose log-probabilities move within a range of `epsilon`: epsilon²/8 zCDP.
+    """An exponential-mechanism selection with log-probabilities that move within a range of `epsilon`: epsilon²/8 zCDP.
 
     For ever: the range is of all the differences of one pair of neighbours, so `epsilon` is also its pure epsilon.
     """
@@ -102,10 +103,10 @@ class ExponentialChoice:
 class SubsampledGaussian:
     """Discrete Gaussian noise on a statistic of a sample of the units: the event of private learning.
 
-    For ever: each unit is in the sample by its own coin of chance `rate`; the sample is secret and drawn afresh for
-    this release alone; neighbours add or remove one unit, which moves the statistic of a sample that has it by at
-    most the root of `sensitivity_squared` in L2; the noise of `sigma` is as in `GaussianNoise`. Where one of these
-    does not hold, this event may not be recorded: `accounting.amplify.sampled` asks for each of them.
+    For ever: each unit is in the sample by its own coin of chance `rate`; the sample is secret and drawn afresh only
+    for this release; neighbours add or remove one unit, which moves the statistic of a sample that has it by at
+    most the root of `sensitivity_squared` in L2; the noise of `sigma` is as in `GaussianNoise`. If one of these does
+    not hold, this event may not be recorded: `accounting.amplify.sampled` asks for each of them.
     """
 
     sigma: Fraction
@@ -129,7 +130,7 @@ Failing = KeyThreshold | FailureChance
 
 KINDS: dict[str, type[Event]] = {kind.__name__: kind for kind in Event.__args__}
 
-# Fields that cannot be 0: there is no release without noise, and no sample with probability 0.
+# Fields that cannot be 0: every release has noise, and every sample a positive probability.
 ABOVE_ZERO = frozenset({"scale", "sigma", "rate"})
 AT_MOST_ONE = frozenset({"rate"})
 

@@ -1,6 +1,6 @@
 """The exact distributions of the noise: mass, tails, quantiles and hockey-stick divergence, as balls around the truth.
 
-All live on the integers, the steps of a public grid. Nothing here draws noise.
+All live on the integers, the steps of a public grid. Drawing noise is left to `noise/`.
 
 - Discrete Laplace: mass proportional to exp(-|x|/scale), all in closed form.
 - Discrete Gaussian: mass proportional to exp(-x²/(2 sigma²)). Its sums are certain: the tail that a series omits is
@@ -59,7 +59,7 @@ class LaplaceLaw(SymmetricLaw):
         return (ball(self.scale) * (2 / ((1 + self._power(1)) * chance)).log()).ceil() - 1
 
 
-# Term by term up to this many terms; beyond, Euler–Maclaurin, whose few terms do the work of a whole sum.
+# Term by term up to this many terms; beyond, Euler–Maclaurin, with a few terms that replace the whole sum.
 TERMS_QUICK = 160
 # Where Euler–Maclaurin cannot reach the precision, sum up to this many terms; beyond, the ball is honestly wide.
 TERMS_MOST = 1 << 22
@@ -115,7 +115,7 @@ def _normaliser(sigma: Fraction, bits: int) -> arb:
 
 
 def _series_exponent(sigma: Fraction) -> tuple[arb, arb | None]:
-    """Return a in the fast series of exp(-a·k²), and sigma where that series is the Poisson dual, else None."""
+    """Return a in the fast series of exp(-a·k²), and sigma if that series is the Poisson dual, else None."""
     if sigma >= 1:
         return 2 * arb.pi() ** 2 * ball(sigma**2), ball(sigma)
     return ball(1 / (2 * sigma**2)), None
@@ -266,7 +266,7 @@ class StaircaseLaw(SymmetricLaw):
         return 2 * self._top() * (inner + b * outer)
 
     def delta(self, shift: int, epsilon: Fraction) -> arb:
-        """Return what everything of this pure loss has at most: nothing tighter is claimed."""
+        """Return the most that every event of this pure loss can have: no tighter claim is made."""
         loss = self.epsilon * -(-abs(shift) // self.sensitivity)
         if epsilon >= loss:
             return arb(0)
@@ -293,7 +293,7 @@ class StaircaseLaw(SymmetricLaw):
 
 
 def staircase_for(sensitivity: int, epsilon: Fraction) -> StaircaseLaw:
-    """Return the law with the shortest interval of 95 % among those whose mean error is near the least.
+    """Return the law with the shortest interval of 95 % among those with a mean error near the least.
 
     Any width is as private; floating point only chooses among them.
     """
@@ -309,7 +309,7 @@ def staircase_for(sensitivity: int, epsilon: Fraction) -> StaircaseLaw:
 
     def reach(width: int) -> int:
         """Return how far from 0 95 % of draws are, rounded up to a whole number."""
-        left = 1 - top(width) * (2 * width - 1)  # beyond the first level; each level further leaves b times as much
+        left = 1 - top(width) * (2 * width - 1)  # beyond the first level; each further level leaves b times the mass
         if left <= MISSED:
             return math.ceil(((1 - MISSED) / top(width) - 1) / 2)
         level = math.ceil(math.log(left / MISSED) / loss)
@@ -318,7 +318,7 @@ def staircase_for(sensitivity: int, epsilon: Fraction) -> StaircaseLaw:
 
     best = min(max(1, round(size / (1 + math.exp(loss / 2)))), size)
     low, high = best, size + 1
-    while high - low > 1:  # the largest width from here on whose error is near enough
+    while high - low > 1:  # the largest width from here on with an error near enough
         middle = (low + high) // 2
         low, high = (middle, high) if error(middle) <= ERROR_MOST * error(best) else (low, middle)
     widths = {best + (low - best) * part // TRIED for part in range(TRIED + 1)}

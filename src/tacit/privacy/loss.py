@@ -1,7 +1,7 @@
 """Losses: how much a release may reveal about one unit, as exact values that add, compare and print.
 
-Four notions: pure epsilon, (epsilon, delta), zero-concentrated rho, and a Rényi curve. What an event costs in each
-is `accounting/`'s business; here they are only values. The same values serve as budgets.
+Four notions: pure epsilon, (epsilon, delta), zero-concentrated rho, and a Rényi curve. The cost of an event in each is
+computed in `accounting/`; here they are only values. The same values serve as budgets.
 """
 
 from collections.abc import Iterable
@@ -71,7 +71,7 @@ class ApproximateLoss:
 
 @dataclass(frozen=True)
 class ZcdpLoss:
-    """delta-approximate rho-zCDP: every Rényi order alpha loses at most rho·alpha, but for a chance delta."""
+    """delta-approximate rho-zCDP: every Rényi order alpha loses at most rho·alpha, except with probability delta."""
 
     rho: Fraction
     delta: Fraction = Fraction(0)
@@ -107,7 +107,7 @@ class RenyiLoss:
         theirs = dict(other.curve)
         shared = tuple((order, cost + theirs[order]) for order, cost in self.curve if order in theirs)
         if not shared:
-            raise InvalidParameter("these Rényi curves have no order in common\nhint: compute both at the same orders")
+            raise InvalidParameter("these Rényi curves do not share an order\nhint: compute both at the same orders")
         return RenyiLoss(shared, self.delta + other.delta)
 
     def __le__(self, other: "Loss") -> bool:
@@ -164,7 +164,7 @@ def renyi(curve: Iterable[tuple[Number, Number]]) -> RenyiLoss:
 
 
 def large_words(epsilon: Fraction) -> str | None:
-    """Return words of warning where an epsilon is too large to mean much, else None.
+    """Return a warning if an epsilon is too large to be meaningful, else None.
 
     >>> large_words(Fraction(11))
     'ε = 11 is above 10: the promise to one person is close to none'

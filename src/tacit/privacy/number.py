@@ -1,10 +1,10 @@
 """Reads a number that a person wrote as the exact rational they meant, and prints rationals back.
 
-The use of the number is left to others. A float means its shortest decimal (0.1 is 1/10) where a person writes it as a
-loss, and its exact binary value where it is a measurement or a scale. Text from outside is measured before it is read:
-a few characters can name a number whose exact integer would fill the memory. It has one grammar, whether it comes from
-Python, a command, JSON, a file or a form: a decimal (2, -0.5, 1e-6) or a quotient of two whole numbers (1/3), in ASCII
-digits, without spaces or underscores.
+The use of the number is left to others. A float means its shortest decimal (0.1 is 1/10) if a person writes it as a
+loss, and its exact binary value if it is a measurement or a scale. Text from outside is measured before it is read: a
+few characters can name a number with an exact integer that would fill the memory. The grammar is the same in Python, a
+command, JSON, a file or a form: a decimal (2, -0.5, 1e-6) or a quotient of two whole numbers (1/3), in ASCII digits,
+without spaces or underscores.
 """
 
 import json
@@ -94,9 +94,9 @@ def whole(value: object, *, name: str, least: int = 1) -> int:
 
 
 def show(value: Fraction, *, up: bool = True) -> str:
-    """Return `value` for people: its decimal where that is short and exact, otherwise six digits.
+    """Return `value` for people: its decimal if that is short and exact, otherwise six digits.
 
-    They are rounded up, so that a loss never looks smaller than it is; the rest of a budget is rounded down.
+    The digits are rounded up, so that a loss never looks smaller than it is; the rest of a budget is rounded down.
 
     >>> show(Fraction(1, 10)), show(Fraction(1, 3)), show(Fraction(1, 3), up=False), show(Fraction(1, 10**6))
     ('0.1', '0.333334', '0.333333', '1e-6')
@@ -112,7 +112,7 @@ def show(value: Fraction, *, up: bool = True) -> str:
 
 
 def brief(value: Fraction | float, *, up: bool = True) -> str:
-    """Return an amount of loss with two significant digits, rounded up; what is left of a budget is rounded down.
+    """Return an amount of loss with two significant digits, rounded up; the rest of a budget is rounded down.
 
     >>> brief(Fraction(1, 3)), brief(0.1), brief(9.99986e-7), brief(8.88889e-7, up=False), brief(1)
     ('0.34', '0.1', '1e-6', '8.8e-7', '1')
@@ -122,7 +122,8 @@ def brief(value: Fraction | float, *, up: bool = True) -> str:
 
 
 def float_below(value: Fraction) -> float:
-    """Return the largest float whose shortest decimal is at most `value`: a remaining budget can be asked for as shown.
+    """Return the largest float with a shortest decimal of at most `value`: a remaining budget can be asked for as
+    shown.
 
     >>> float_below(Fraction(2, 3)), float_below(Fraction(1, 10))
     (0.6666666666666666, 0.1)
@@ -157,7 +158,7 @@ def from_text(text: object) -> Fraction:
 def read_json(text: str | bytes) -> Any:
     """Return the value of JSON that others wrote; ValueError if it is not JSON, is nested too deep or holds NaN.
 
-    A whole number in it may have at most as many digits as our own numbers.
+    A whole number in it may have at most the number of digits of our own numbers.
     """
     try:
         return json.loads(text, parse_int=_json_whole, parse_constant=_refuse_constant)
@@ -228,7 +229,7 @@ def _to_float(value: Fraction) -> float | None:
 
 
 def _with_digits(value: Fraction, count: int, *, up: bool) -> str:
-    """Return so many significant digits, rounded away from zero or towards it."""
+    """Return this many significant digits, rounded away from zero or towards it."""
     sign, size = ("-", -value) if value < 0 else ("", value)
     exponent = len(_digits_of(size.numerator)) - len(_digits_of(size.denominator))
     if size < Fraction(10) ** exponent:

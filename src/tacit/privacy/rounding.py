@@ -1,6 +1,6 @@
 """Certain digits: evaluates a formula in ball arithmetic until its floor, its sign or its rounding is beyond doubt.
 
-A formula is a function of no arguments that is evaluated at the current working precision (python-flint's `arb`). The
+A formula is a function without arguments that is evaluated at the current working precision (python-flint's `arb`). The
 precision is one global of that library, so every evaluation here holds one lock. The last part rounds a formula to a
 short rational, up or down with certainty.
 """
@@ -83,12 +83,12 @@ def certainly_less(smaller: Formula, larger: Formula) -> bool:
 
 
 def rounded_up(formula: Formula, *, digits: int = 64) -> Fraction:
-    """Return a rational at or above the number, within a relative 2^-digits of it where it is not zero."""
+    """Return a rational at or above the number, within a relative 2^-digits of it unless it is zero."""
     return _rounded(formula, digits, upward=True)
 
 
 def rounded_down(formula: Formula, *, digits: int = 64) -> Fraction:
-    """Return a rational at or below the number, within a relative 2^-digits of it where it is not zero."""
+    """Return a rational at or below the number, within a relative 2^-digits of it unless it is zero."""
     return _rounded(formula, digits, upward=False)
 
 
@@ -128,7 +128,7 @@ def _precisions() -> Iterator[int]:
 
 def _undecided() -> TacitError:
     return TacitError(
-        "a number could not be decided to enough digits; nothing was released\nhint: please report the parameters used"
+        "a number could not be decided to enough digits; no release was made\nhint: please report the parameters used"
     )
 
 

@@ -19,9 +19,9 @@ TIE_BITS = 8192
 
 
 class SymmetricLaw(ABC):
-    """A law on the integers, symmetric about 0, whose mass never rises away from it.
+    """A law on the integers, symmetric about 0, with a mass that never rises away from it.
 
-    `delta` is for masses that are log-concave; a law whose mass is not has its own.
+    `delta` is for masses that are log-concave; a law with another mass has its own method.
     """
 
     @abstractmethod
@@ -38,7 +38,7 @@ class SymmetricLaw(ABC):
 
     @abstractmethod
     def _cut(self, shift: int, epsilon: Fraction) -> int | None:
-        """Return the least x whose log-ratio against the law shifted by `shift` exceeds epsilon, or None."""
+        """Return the least x with a log-ratio against the law shifted by `shift` above epsilon, or None."""
 
     @abstractmethod
     def _guess(self, chance: arb) -> arb:
@@ -53,7 +53,8 @@ class SymmetricLaw(ABC):
         return 2 * self.upper_tail(x + 1) if x >= 0 else arb(1)
 
     def smallest_bound(self, chance: Fraction, coordinates: int = 1) -> int:
-        """Return the least a that `coordinates` independent draws all stay within, on either side, but for `chance`."""
+        """Return the least a that `coordinates` independent draws all stay within, on either side, except with
+        probability `chance`."""
         if not 0 < chance < 1:
             raise InvalidParameter(f"chance must be above 0 and below 1, not {chance}\nhint: e.g. 0.05 for 95%")
         whole(coordinates, name="coordinates")
@@ -80,8 +81,8 @@ class SymmetricLaw(ABC):
     def delta(self, shift: int, epsilon: Fraction) -> arb:
         """Return the hockey-stick divergence at epsilon >= 0 between this law and itself moved by `shift`.
 
-        It is the least delta at which one draw of this noise hides a move of `shift` at epsilon. It grows with
-        |shift|, so the worst move within a sensitivity is its whole part (docs/proofs/losses.md).
+        The divergence is the least delta at which one draw of this noise hides a move of `shift` at epsilon. The
+        divergence grows with |shift|, so the worst move within a sensitivity is its whole part (docs/proofs/losses.md).
         """
         size = abs(shift)
         cut = self._cut(size, epsilon) if size else None

@@ -1,7 +1,7 @@
 """Checks a question against the table's declaration, and returns it in canonical form.
 
-Both doors end here. It checks names, types, sizes and the unit, and reads no row. How large an expression may be is in
-`limits.py`, what each function accepts in its record.
+Both doors end here. The check covers names, types, sizes and the unit, and reads no row. The size limits of
+expressions are in `limits.py`, the accepted types of each function in its record.
 """
 
 from collections.abc import Mapping
@@ -54,7 +54,7 @@ from tacit.tables import Declaration, RowUnit
 
 _NAME_CHARACTERS_MAX = 200
 _PAIRS = ("covariance", "correlation")
-# what a quantile is called in a refusal
+# the name of a quantile in a refusal
 _WORDS: dict[Fraction | None, str] = {Fraction(0): "least", Fraction(1, 2): "median", Fraction(1): "greatest"}
 
 
@@ -68,13 +68,13 @@ def check(
 ) -> Query:
     """Return the question in its canonical form, or refuse it and say how to correct it.
 
-    `names` are those that the question could use, with what they stand for, where they are not the declared columns.
+    `names` are the names that the question could use, with their expressions, if they are not the declared columns.
     `within` is the work that the rows it is about take before it begins, in steps for each row of the table. `more` are
     columns that the answer has beside its keys and outputs.
 
-    Checking a checked question changes nothing. Only the question and public metadata are read. A door may have limited
-    an expression and made it canonical before: the SQL door needs canonical trees to find a key of the SELECT in the
-    GROUP BY. This function does both again, because it trusts no door.
+    Checking a checked question does not change it. Only the question and public metadata are read. A door may have
+    limited an expression and made it canonical before: the SQL door needs canonical trees to find a key of the SELECT
+    in the GROUP BY. This function does both again, because it trusts no door.
     """
     kinds = column_kinds(declaration)
     if query.table != declaration.name:
@@ -83,7 +83,7 @@ def check(
     keys = tuple(Key(key.name, _row(key.expression, declaration, kinds)) for key in query.keys)
     outputs = tuple(Output(out.name, _aggregate(out.aggregate, declaration, kinds)) for out in query.outputs)
     _refuse_sizes(query)
-    if query.after.shown:  # what is shown does not change what is asked
+    if query.after.shown:  # shown columns do not change the question
         outputs = tuple(sorted(outputs, key=lambda output: repr(output.aggregate)))
     key_kinds = {key.name: kind_of(key.expression, kinds) for key in keys}
     for key in keys:
@@ -168,7 +168,7 @@ def _row(expression: Expression, declaration: Declaration, kinds: ColumnKinds) -
         if facts is not None and facts.type == "other":
             raise QueryRefused(
                 f"column '{name}' has a type that questions cannot use"
-                "\nhint: convert it where the table is made, or declare a type that all its cells can be read as:"
+                "\nhint: convert it in the source, or declare a type that all its cells can be read as:"
                 f" columns={{'{name}': {{'type': 'text'}}}}"
             )
         if facts is None:
@@ -198,7 +198,7 @@ def _aggregate(aggregate: Aggregate, declaration: Declaration, kinds: ColumnKind
             raise QueryRefused(f"{aggregate.kind} needs a column\nhint: {aggregate.kind}('x', between=(0, 100))")
         return aggregate
     if aggregate.kind == "count_units":
-        raise QueryRefused("count_units takes no column\nhint: it counts the units of each group")
+        raise QueryRefused("count_units does not take a column\nhint: it counts the units of each group")
     if (condition := _condition_of_units(aggregate, declaration)) is not None:
         case = aggregate.expression.arguments if isinstance(aggregate.expression, Call) else ()
         return replace(aggregate, expression=Call("case", (_condition(condition, declaration, kinds), *case[1:])))
@@ -224,9 +224,9 @@ def _aggregate(aggregate: Aggregate, declaration: Declaration, kinds: ColumnKind
 
 
 def _condition_of_units(aggregate: Aggregate, declaration: Declaration) -> Expression | None:
-    """Return c where an aggregate counts the units with a row where c holds: the only question that names the unit.
+    """Return c if an aggregate counts the units with a row that satisfies c: the only question that names the unit.
 
-    Each unit has one value there, its own, and none of it leaves: one is all that it adds to a group.
+    Every unit has one value there, its own, which never leaves, so it adds one to a group.
     """
     case, unit = aggregate.expression, declaration.unit
     if (
@@ -241,7 +241,7 @@ def _condition_of_units(aggregate: Aggregate, declaration: Declaration) -> Expre
 
 
 def _as_number(asked: str, expression: Expression, kinds: ColumnKinds) -> Expression:
-    """Return a number's expression, a condition as 1 or 0; refuse what is no number."""
+    """Return a number's expression, a condition as 1 or 0; refuse other types."""
     kind = kind_of(expression, kinds)
     if kind.type == "bool":
         return canonical(Call("cast_int", (expression,)), kinds)
@@ -266,14 +266,13 @@ def _number_of(expression: Expression, kind: Kind) -> str:
     name = expression.name
     return (
         f"if it holds numbers (a CSV file's columns are text), declare it: columns={{'{name}': {{'type': 'float'}}}}, "
-        f"--type {name}=float, or in the tacit.toml; which texts there are is a question of its own: "
-        f"SELECT DISTINCT {name}"
+        f"--type {name}=float, or in the tacit.toml; to see its texts, ask SELECT DISTINCT {name}"
     )
 
 
 def _refuse_sizes(query: Query) -> None:
     if not query.outputs:
-        raise QueryRefused("the question has no aggregate\nhint: add one, e.g. COUNT(*); single rows are never shown")
+        raise QueryRefused("the question lacks an aggregate\nhint: add one, e.g. COUNT(*); single rows are never shown")
     if len(query.outputs) > OUTPUTS_MAX or len(query.keys) > KEYS_MAX:
         raise QueryRefused(
             f"at most {OUTPUTS_MAX} aggregates and {KEYS_MAX} keys fit in a question\nhint: ask for fewer"
@@ -307,7 +306,7 @@ def _refuse_names(
 
 def _public_keys(given: tuple[tuple[Scalar, ...], ...], kinds: dict[str, Kind]) -> tuple[tuple[Scalar, ...], ...]:
     if not kinds:
-        raise QueryRefused("public keys are given, but the question has no group_by\nhint: call group_by first")
+        raise QueryRefused("public keys are given, but the question does not group\nhint: call group_by first")
     if not given or len(given) > PUBLIC_KEYS_MAX:
         raise QueryRefused(f"give between 1 and {PUBLIC_KEYS_MAX} public keys\nhint: keys=['A', 'B']")
     if any(len(key) != len(kinds) for key in given):

@@ -1,7 +1,7 @@
-"""`tacit.col("age") >= 18`: expressions of columns in Python's own operators, for who would rather not write SQL text.
+"""`tacit.col("age") >= 18`: expressions of columns in Python's own operators, as an alternative to SQL text.
 
-Such an expression is SQL text that grows as it is combined, and it is read where it is used, as any text is. So
-whatever holds for text (its checks, its refusals, its limits) holds for it.
+Such an expression is SQL text that grows as it is combined, and it is parsed when it is used, like any text. So the
+checks, refusals and limits of text hold for it.
 """
 
 from collections.abc import Iterable
@@ -22,8 +22,8 @@ class Col:
     """An expression of columns: compare it, compute with it, and give it to where, derive or an aggregate."""
 
     text: str
-    name: str | None = None  # of a column that is nothing else
-    binds: str = ""  # the operator that it is made of; empty where it needs no brackets
+    name: str | None = None  # of a plain column
+    binds: str = ""  # the operator that it is made of; empty if it does not need brackets
 
     def __repr__(self) -> str:
         return f"<expression {self.text}>"
@@ -33,7 +33,7 @@ class Col:
 
     def __bool__(self) -> bool:
         raise QueryRefused(
-            f"{self.text} is an expression, neither true nor false\nhint: combine with & | ~, not with and, or, not"
+            f"{self.text} is an expression, without a truth value\nhint: combine with & | ~, not with and, or, not"
         )
 
     def __hash__(self) -> int:
@@ -108,7 +108,7 @@ class Col:
     def __abs__(self) -> "Col":
         return self._called("ABS")
 
-    # what people ask of a column
+    # methods by their common names
     def isin(self, values: "Iterable[Constant]") -> "Col":
         """Return whether it is one of these constants."""
         if isinstance(values, str) or not isinstance(values, Iterable):
@@ -120,7 +120,7 @@ class Col:
         return Col(f"{_bracketed(self)} BETWEEN {_bracketed(_read(low))} AND {_bracketed(_read(high))}", binds="IN")
 
     def is_null(self) -> "Col":
-        """Return whether it has no value."""
+        """Return whether it is NULL."""
         return Col(f"{_bracketed(self)} IS NULL", binds="IS")
 
     def not_null(self) -> "Col":
@@ -128,7 +128,7 @@ class Col:
         return Col(f"{_bracketed(self)} IS NOT NULL", binds="IS")
 
     def fill_null(self, other: "Col | Constant") -> "Col":
-        """Return it, or another value where it has none."""
+        """Return it, or another value if it is NULL."""
         return self._called("COALESCE", other)
 
     def like(self, pattern: str) -> "Col":
@@ -152,7 +152,7 @@ class Col:
         return self._called("GREATEST", low)._called("LEAST", high)
 
     def cast(self, type: str) -> "Col":
-        """Return it as another type, such as "int" or "date"; NULL where it cannot be read so."""
+        """Return it as another type, such as "int" or "date"; NULL if it cannot be read so."""
         return Col(f"CAST({self.text} AS {type})")
 
     def part(self, name: str) -> "Col":

@@ -1,8 +1,8 @@
-"""A compound question: several whose rows are one answer, the branches of a UNION ALL and the levels of a ROLLUP.
+"""A compound question: several questions with one answer, the branches of a UNION ALL and the levels of a ROLLUP.
 
-Each part is an ordinary question with a plan of its own; they are charged together. What a rolled-up key shows is NULL,
-and GROUPING(key) tells it from a NULL of the table. An *aside* is a further question that gives columns to a SELECT:
-MODE(x) beside others, and a SELECT in brackets.
+A part is an ordinary question with its own plan; all are charged together. A rolled-up key shows NULL, and
+GROUPING(key) distinguishes it from a NULL of the table. An *aside* is a further question that gives columns to a
+SELECT: MODE(x) beside others, and a SELECT in brackets.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ from tacit.query.nodes import Call, Column, Expression, PostProcessing, Query, S
 from tacit.query.typecheck import canonical, column_kinds, kind_of
 from tacit.tables import Declaration
 
-# Totals are made to agree with what is below them up to this many rows.
+# Totals are made to agree with the rows below them up to this many rows.
 ADDED_UP_MOST = 500
 NUMBERS: tuple[Type, ...] = ("int", "decimal", "float")
 
@@ -28,17 +28,18 @@ class Aside:
     """A question that gives columns to the answer of a SELECT, charged with it.
 
     Of a mode, it is by the keys of the SELECT and one more, and counts units: the column is the value of that key which
-    most units of a group have. Any other has no keys, and each column is one of its outputs, the same in every row.
+    most units of a group have. Another aside does not group, and each column is one of its outputs, the same in every
+    row.
     """
 
     query: Query
-    columns: tuple[tuple[str, str], ...]  # each column of the answer, and the key or output that it is
+    columns: tuple[tuple[str, str], ...]  # each column of the answer, with its key or output
     is_mode: bool
 
 
 @dataclass(frozen=True)
 class Branch:
-    """One SELECT of a compound question: grouped by all its keys, and the keys of each of its levels, by name.
+    """One SELECT of a compound question: grouped by all its keys, with the keys of each of its levels, by name.
 
     The query's `after` is of the rows of all levels together; there it may read GROUPING columns, and those of asides.
     """
@@ -60,9 +61,10 @@ class Branch:
 
 @dataclass(frozen=True)
 class Compound:
-    """Several SELECTs whose rows are one answer; `after` is of all of them, by the names of the first.
+    """Several SELECTs with their rows in one answer; `after` is of all of them, by the names of the first.
 
-    `columns` are those of a UNION ALL, with the type that holds what every branch has there; of one SELECT, none.
+    `columns` are those of a UNION ALL, with the type that holds what every branch has there; of one SELECT, it is
+    empty.
     """
 
     branches: tuple[Branch, ...]
@@ -119,9 +121,9 @@ def _of_level(query: Query, branch: Branch, level: tuple[str, ...], declaration:
 
 
 def listed_keys(query: Query, declaration: Declaration) -> tuple[tuple[Scalar, ...], ...] | None:
-    """Return the groups that a question is of, where it shows keys alone and all of them are public: it is free then.
+    """Return the groups of a question that shows only keys, if all of them are public: it is free then.
 
-    A condition's values are public as well. None where a number of rows is shown, compared or sorted by, or a key is to
+    A condition's values are public as well. None if a number of rows is shown, compared or sorted by, or if a key must
     be found among rows.
     """
     after = query.after
@@ -150,7 +152,7 @@ def listed_keys(query: Query, declaration: Declaration) -> tuple[tuple[Scalar, .
 
 
 def _listed(query: Query, declaration: Declaration) -> Mapping[str, Sequence[Scalar]] | None:
-    """Return the public values of each key; None where one has none, or they are listed in combinations."""
+    """Return the public values of each key; None if one has none, or if they are listed in combinations."""
     found: dict[str, Sequence[Scalar]] = {}
     for key in query.keys:
         facts = declaration.columns.get(key.expression.name) if isinstance(key.expression, Column) else None
@@ -179,11 +181,11 @@ def column_types(query: Query, declaration: Declaration) -> dict[str, Type]:
 
 
 def refuse_other_columns(first: Mapping[str, Type], other: Mapping[str, Type], number: int) -> None:
-    """Refuse a branch of a UNION ALL whose columns are not as many, or not of the same types, as the first one's."""
+    """Refuse a branch of a UNION ALL if the number or the types of its columns differ from the first one's."""
     if len(first) != len(other):
         raise QueryRefused(
-            f"the first SELECT of the UNION ALL has {len(first)} columns, and SELECT {number} has {len(other)}"
-            "\nhint: give each as many, in the same order"
+            f"the first SELECT of the UNION ALL has {len(first)} columns, and SELECT {number} has "
+            f"{len(other)}\nhint: give all of them the same number, in the same order"
         )
     for (name, one), (its_name, two) in zip(first.items(), other.items(), strict=True):
         if one != two and "null" not in (one, two) and not (one in NUMBERS and two in NUMBERS):

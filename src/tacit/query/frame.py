@@ -1,7 +1,7 @@
 """The Python door: filters, derived columns, keys and aggregates become the same tree that SQL becomes.
 
 A use of a derived column is replaced by its expression at once. So a derived column can never replace a column that was
-already filtered, grouped or bounded. For the same reason its name must be new. Below: histograms, whose bins become the
+already filtered, grouped or bounded. For the same reason its name must be new. Below: histograms, with bins as the
 public keys of a CASE, and rankings of the most common keys. Reading text is left to `parse.py`, checking to `check.py`.
 """
 
@@ -59,7 +59,7 @@ class AggregateSpec:
 
 
 def count(of: str | Col | None = None) -> AggregateSpec:
-    """Return a count of rows; with a column or an expression, of the rows where it is not NULL."""
+    """Return a count of rows; with a column or an expression, of the rows in which it is not NULL."""
     return AggregateSpec("count", of)
 
 
@@ -69,7 +69,7 @@ def count_units() -> AggregateSpec:
 
 
 def count_distinct(of: str | Col, *, per_unit: int | None = None) -> AggregateSpec:
-    """Return how many different values a column has; one unit brings at most `per_unit` of them to a group.
+    """Return the number of different values of a column; one unit brings at most `per_unit` of them to a group.
 
     Without it the declared rows_per_unit is the bound.
     """
@@ -77,12 +77,12 @@ def count_distinct(of: str | Col, *, per_unit: int | None = None) -> AggregateSp
 
 
 def sum(of: str | Col, *, between: Sequence[Number] | None = None, step: Number | None = None) -> AggregateSpec:
-    """Return the sum of a column or an expression; `between` is its public range where none is declared."""
+    """Return the sum of a column or an expression; `between` is its public range if none is declared."""
     return AggregateSpec("sum", of, between, step)
 
 
 def mean(of: str | Col, *, between: Sequence[Number] | None = None, step: Number | None = None) -> AggregateSpec:
-    """Return the mean of a column or an expression; `between` is its public range where none is declared."""
+    """Return the mean of a column or an expression; `between` is its public range if none is declared."""
     return AggregateSpec("mean", of, between, step)
 
 
@@ -107,7 +107,7 @@ def quantile(
     """Return a quantile of a column, e.g. quantile("days", 0.9); its interval is paid for in the same call.
 
     `of="people"`: each unit counts once, evenly in all its groups and by all its rows, so no bound is needed. `"rows"`:
-    each row counts, up to the bounds per unit. Left out, it is of rows where the bounds it needs are declared.
+    each row counts, up to the bounds per unit. By default it is of rows if the bounds it needs are declared.
     """
     if of not in (None, "people", "rows"):
         raise QueryRefused("of must be 'people' or 'rows'\nhint: median('days', of='people')")
@@ -155,7 +155,7 @@ def min(
     step: Number | None = None,
     of: QuantileOf | None = None,
 ) -> AggregateSpec:
-    """Return about the least value of a column: a low quantile, as far inside as its noise needs."""
+    """Return about the least value of a column: a low quantile, far enough inside for its noise."""
     return quantile(column, 0, between=between, step=step, of=of)
 
 
@@ -166,7 +166,7 @@ def max(
     step: Number | None = None,
     of: QuantileOf | None = None,
 ) -> AggregateSpec:
-    """Return about the greatest value of a column: a high quantile, as far inside as its noise needs."""
+    """Return about the greatest value of a column: a high quantile, far enough inside for its noise."""
     return quantile(column, 1, between=between, step=step, of=of)
 
 
@@ -208,7 +208,7 @@ class Frame:
 
 
 def add_where(frame: Frame, text: str | Col) -> Frame:
-    """Return the question about those of its rows where the expression is true."""
+    """Return the question about the rows for which the expression is true."""
     condition = _expression(frame, text)
     both = condition if frame.where is None else Call("and", (frame.where, condition))
     return replace(frame, where=canonical(both, column_kinds(frame.declaration)))
@@ -267,7 +267,7 @@ def make_query(
     asked: Mapping[str, AggregateSpec] | Sequence[AggregateSpec | tuple[str, AggregateSpec]],
     after: PostProcessing | None = None,
 ) -> Query:
-    """Return the checked question for some aggregates; those of a list that have no name get their default one."""
+    """Return the checked question for some aggregates; unnamed ones of a list get their default name."""
     pairs = asked.items() if isinstance(asked, Mapping) else asked
     named = [each if isinstance(each, tuple) else (default_name(frame, each), each) for each in pairs]
     for name, each in named:
@@ -312,7 +312,7 @@ def read_public_keys(keys: object, names: Sequence[str]) -> tuple[tuple[Any, ...
     rows = tuple(tuple(key) if isinstance(key, tuple | list) else (key,) for key in keys)
     if any(len(row) != len(names) for row in rows):
         raise QueryRefused(
-            f"each public key needs {len(names)} part(s): {', '.join(names)}\nhint: keys=[('A', 1), ...]"
+            f"every public key needs {len(names)} part(s): {', '.join(names)}\nhint: keys=[('A', 1), ...]"
         )
     return rows
 
@@ -325,7 +325,9 @@ def _columns_of_frame(keys: object, names: Sequence[str]) -> list[list[Any]] | N
     known = list(getattr(frame, "column_names", None) or frame.columns)
     missing = [name for name in names if name not in known]
     if missing:
-        raise QueryRefused(f"the frame of keys has no column '{missing[0]}'{did_you_mean(missing[0], map(str, known))}")
+        raise QueryRefused(
+            f"the frame of keys lacks the column '{missing[0]}'{did_you_mean(missing[0], map(str, known))}"
+        )
     return [_plain_list(frame[name]) for name in names]
 
 
@@ -337,7 +339,7 @@ def _plain_list(column: Any) -> list[Any]:
 def _plain(value: Any) -> Any:
     """pandas writes missing values in three ways and dates as its own timestamps; both become Python's."""
     if hasattr(value, "to_pydatetime"):
-        return value.to_pydatetime() if value == value else None  # NaT alone differs from itself
+        return value.to_pydatetime() if value == value else None  # only NaT differs from itself
     return None if type(value).__name__ in ("NAType", "NaTType") else value
 
 
@@ -398,7 +400,7 @@ def binned(frame: Frame, column: str, bins: object, between: object = None) -> Q
     if not isinstance(column, str):
         raise QueryRefused(f"a column name must be text, not {type(column).__name__}\nhint: histogram('age', 10)")
     if frame.keys:
-        raise QueryRefused("a histogram is grouped by its bins alone\nhint: leave out group_by, or filter with where")
+        raise QueryRefused("a histogram is grouped only by its bins\nhint: leave out group_by, or filter with where")
     edges = _edges(frame, column, bins, between)
     written = f'"{column}"' if column in frame.declaration.columns else column
     cases = [f"WHEN {written} < {_text(high)} THEN {_text(low)}" for low, high in pairwise(edges[:-1])]
@@ -454,8 +456,8 @@ def _edges(frame: Frame, column: str, bins: object, between: object) -> list[Fra
         raise QueryRefused(f"a histogram has at most {BINS_MAX} bins, not {count}\nhint: histogram('{column}', 20)")
     if ends is None:
         raise QueryRefused(
-            f"a number of bins needs the public range of '{column}', and none is declared"
-            f"\nhint: histogram('{column}', {count}, between=(0, 100)), or give the edges: bins=[0, 18, 65, 120]"
+            f"a number of bins needs a declared public range of '{column}'\nhint: histogram('{column}', {count}, "
+            "between=(0, 100)), or give the edges: bins=[0, 18, 65, 120]"
         )
     low, high = ends
     edges = [_short(low + (high - low) * index / count) for index in range(count + 1)]
@@ -471,7 +473,7 @@ def _short(edge: Fraction) -> Fraction:
 
 
 def _text(edge: Fraction) -> str:
-    """Return an edge as SQL text, rounded to EDGE_DIGITS digits where it is not a short decimal."""
+    """Return an edge as SQL text, rounded to EDGE_DIGITS digits unless it is a short decimal."""
     if edge.denominator == 1:
         return str(edge)
     steps = round(edge * 10**EDGE_DIGITS)

@@ -1,4 +1,4 @@
-"""The Python door's joins: two tables under construction become one, whose columns may be qualified by table."""
+"""The Python door's joins: two tables under construction become one, with columns that may be qualified by table."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -34,9 +34,9 @@ def frame_side(frame: Frame, relation: Relation) -> Side:
 def joined_frame(
     left: Side, right: Side, tables: Mapping[str, Mapping[str, str]], on: object, how: object, most: object
 ) -> tuple[Relation, Frame]:
-    """Return the relation that a join is, and the table under construction about it.
+    """Return the relation of a join, and the table under construction about it.
 
-    `tables` has the left side's columns, where it is a join itself.
+    `tables` has the left side's columns, if it is a join itself.
     """
     if how not in HOWS:
         raise QueryRefused(f"how must be one of {', '.join(HOWS)}\nhint: how='left' keeps rows without a match")

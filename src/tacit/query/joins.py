@@ -1,8 +1,8 @@
-"""Joins: which two relations may be joined, what is public about the result, and what it does to one unit's rows.
+"""Joins: the pairs of relations that may be joined, the public facts of the result, and its bound on one unit's rows.
 
 Two protected relations are joined on their unit, so that a row of the result belongs to the unit of both of its parts.
-A protected one is joined with a public one on anything. Each is refused otherwise: whose a row is must follow from the
-declarations alone (docs/proofs/joins.md). The rows are computed by `engine/joining.py`.
+A protected one is joined with a public one on anything. Other joins are refused: the owner of a row must follow only
+from the declarations (docs/proofs/joins.md). The rows are computed by `engine/joining.py`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,14 +35,14 @@ from tacit.tables import ROW, ColumnFacts, Declaration, KeyValue, PublicTable, R
 
 # A question reads at most this many tables.
 TABLES_MAX = 16
-# Rows of one unit that are equal where two protected tables are joined make at most so many pairs, or one for each row
-# of the left table if those are more.
+# Rows of one unit that match in a join of two protected tables make at most this many pairs, or one for each row of
+# the left table if those are more.
 PAIRS_MOST = 1 << 20
 
 
 @dataclass(frozen=True)
 class Side:
-    """One side of a join: a relation, and what is public about it."""
+    """A side of a join: a relation, and its public facts."""
 
     relation: Relation
     declaration: Declaration
@@ -50,7 +50,7 @@ class Side:
 
     @property
     def is_public(self) -> bool:
-        """Whether its rows are no secret."""
+        """Whether its rows are public."""
         return is_public(self.relation)
 
     @property
@@ -70,7 +70,7 @@ class NamedRows:
 
 @dataclass(frozen=True)
 class Joined:
-    """A join, what is public about it, and what each side's columns are called in it."""
+    """A join, its public facts, and the names of each side's columns in it."""
 
     side: Side
     left: Mapping[str, str]
@@ -95,7 +95,7 @@ def is_public(relation: Relation) -> bool:
 
 
 def tables_of(relation: Relation) -> tuple[str, ...]:
-    """Return the names of the protected tables that a relation reads, each as often as it is read, the first first."""
+    """Return the names of the protected tables that a relation reads, once per reading, the first first."""
     return tuple(each.name for each in _stored(relation) if isinstance(each, TableRows))
 
 
@@ -130,8 +130,8 @@ def join(
     """
     if left.is_public and right.is_public:
         raise QueryRefused(
-            f"'{left.name}' and '{right.name}' are both public: nothing of a join of them is protected"
-            "\nhint: join them where they are made, or start from the protected table"
+            f"'{left.name}' and '{right.name}' are both public: a join of them needs no protection\nhint: join "
+            "them at their source, or start from the protected table"
         )
     if left.is_public:
         if how == "left":
@@ -176,7 +176,7 @@ def _work(left: Side, right: Side, on: Matches) -> int:
 
 
 def row_wise(side: Side, columns: tuple[Key, ...], where: Expression | None) -> Side:
-    """Return a side's rows where a condition holds, as the unit and these columns."""
+    """Return a side's rows that satisfy a condition, as the unit and these columns."""
     relation = RowWise(side.relation, columns, where)
     declaration = row_wise_declaration(relation, side.declaration)
     read = [*(key.expression for key in columns), *([] if where is None else [where])]
@@ -191,14 +191,14 @@ def _matched(
     if right.is_public:
         if not found:
             raise QueryRefused(
-                f"nothing says which rows of '{right.name}' match\nhint: USING (ward), or ON {left.name}.ward = "
+                f"the matching rows of '{right.name}' are undefined\nhint: USING (ward), or ON {left.name}.ward = "
                 f"{right.name}.ward"
             )
         bound = None if most is None else whole(most, name="most")
         if bound is not None and bound > 1 and isinstance(left.declaration.unit, RowUnit):
             raise QueryRefused(
-                f"every row of '{left.name}' is its own unit, and most={bound} would make several units of one"
-                f"\nhint: join it with tables where a row has one match, most=1"
+                f"every row of '{left.name}' is a unit, and most={bound} would split it into several units\nhint: "
+                "join it with tables in which a row has one match, most=1"
             )
     else:
         found.remove(_unit_pair(left, right, found))
@@ -270,7 +270,7 @@ def _same(on: Matches, how: JoinKind, *, once: bool) -> dict[str, str]:
 def _columns(
     left: Side, right: Side, same: dict[str, str]
 ) -> tuple[tuple[JoinedColumn, ...], dict[str, str], dict[str, str]]:
-    """Return a join's columns, and what each side's are called in it: a name that both sides have is qualified."""
+    """Return a join's columns, and the names of each side's in it: a name that both sides have is qualified."""
     mine, theirs = left.declaration, right.declaration
     if not right.is_public:
         same[str(theirs.unit)] = str(mine.unit)
@@ -380,7 +380,7 @@ def _or_null(keys: tuple[KeyValue, ...]) -> tuple[KeyValue, ...]:
 
 
 def _also(facts: ColumnFacts, public: ColumnFacts) -> ColumnFacts:
-    """Return a column's facts with what is public about the values that it matches, which are never NULL."""
+    """Return a column's facts with the public facts about the values that it matches, which are never NULL."""
     keys = None if public.keys is None else tuple(key for key in public.keys if key is not None)
     return replace(facts, between=facts.between or public.between, keys=facts.keys or keys or None)
 

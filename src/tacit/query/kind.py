@@ -1,7 +1,7 @@
-"""The kind of an expression: its type and, for exact numbers, how many digits it can need.
+"""The kind of an expression: its type and, for exact numbers, the number of digits that it can need.
 
-The digits make arithmetic on decimals total. An operation whose exact result might not fit in 38 digits is refused from
-the question alone, so no row can overflow it.
+The digits make arithmetic on decimals total. An operation is refused from the question alone if its exact result might
+not fit in 38 digits, so rows cannot overflow it.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from tacit.query.nodes import Scalar, Type, Value
 from tacit.tables import ColumnFacts
 
 DIGITS_MAX = 38
-SCALE_MAX = 37  # one digit stays before the point, which engines write as 0 or leave out
+SCALE_MAX = 37  # a digit stays before the point, which engines write as 0 or leave out
 INT_DIGITS = 19
 INT_LEAST, INT_MOST = -(2**63), 2**63 - 1
 
@@ -57,7 +57,7 @@ def kind_of_column(name: str, facts: ColumnFacts) -> Kind:
     if facts.type == "other" or facts.scale > SCALE_MAX:
         raise QueryRefused(
             f"column '{name}' has a type that questions cannot use"
-            "\nhint: convert it where the table is made, or declare a type that all its cells can be read as:"
+            "\nhint: convert it in the source, or declare a type that all its cells can be read as:"
             f" columns={{'{name}': {{'type': 'text'}}}}"
         )
     if facts.type == "decimal":
@@ -89,7 +89,7 @@ def fraction_of(value: Scalar) -> Fraction:
 
 
 def common(left: Kind, right: Kind, *, where: object) -> Kind:
-    """Return the kind that holds every value of both; refuse where there is none."""
+    """Return the kind that holds every value of both; refuse if there is none."""
     if left.type == "null" or right.type == "null":
         return right if left.type == "null" else left
     if left.is_number and right.is_number:

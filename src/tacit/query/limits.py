@@ -93,7 +93,7 @@ def nodes_of(expression: Expression) -> int:
 
 
 def limit_weight(expression: Expression) -> None:
-    """Refuse an expression whose guards, written out for an engine, would multiply beyond reason."""
+    """Refuse an expression if its guards, written out for an engine, would multiply beyond reason."""
     if _weight(expression) > WEIGHT_MAX:
         raise QueryRefused(
             "an expression nests too many divisions, remainders and casts\nhint: split it into several questions"
@@ -101,7 +101,7 @@ def limit_weight(expression: Expression) -> None:
 
 
 def limit_work(query: Query, kinds: Mapping[str, Kind], within: int = 0) -> None:
-    """Refuse a checked question whose expressions are too much to do for a single row.
+    """Refuse a checked question with expressions that take too long for a single row.
 
     `within` are the steps that a row of the table takes before: in a subquery, which is computed in each reading.
     """
@@ -128,8 +128,9 @@ def limit_cells(query: Query, groups: int | None) -> None:
         counted = "groups without a public list" if groups is None else f"{groups:,} groups"
         raise QueryRefused(
             f"{len(query.outputs)} aggregates for {counted} are too many for one question"
-            f"\nhint: ask for fewer aggregates or groups; the limit is {CELLS_MAX:,} cells, where a quantile takes"
-            f" {CELLS_OF['quantile']}, a variance {CELLS_OF['variance']} and a correlation {CELLS_OF['correlation']}"
+            f"\nhint: ask for fewer aggregates or groups; the limit is {CELLS_MAX:,} cells; a quantile takes "
+            f"{CELLS_OF['quantile']}, a variance {CELLS_OF['variance']} and a correlation "
+            f"{CELLS_OF['correlation']}"
         )
 
 
@@ -172,8 +173,8 @@ def _longest(expression: Expression) -> Length:
     times, more = _cost(expression).text_length(parts)
     if times > TEXT_TIMES_MAX:
         raise QueryRefused(
-            f"an expression could make text more than {TEXT_TIMES_MAX} times as long as the row's own text"
-            "\nhint: join fewer texts, or replace by shorter ones"
+            f"an expression could make text more than {TEXT_TIMES_MAX} times longer than the row's own "
+            "text\nhint: join fewer texts, or replace by shorter ones"
         )
     if more > TEXT_CHARACTERS_MAX:
         raise QueryRefused(

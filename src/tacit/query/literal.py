@@ -50,7 +50,7 @@ def read_date(text: str) -> date:
 
 
 def read_timestamp(text: str) -> datetime:
-    """Return a moment written YYYY-MM-DD HH:MM:SS, in UTC where it has an offset; a day is its midnight."""
+    """Return a moment written YYYY-MM-DD HH:MM:SS, in UTC if it has an offset; a day is its midnight."""
     try:
         if _DATE.fullmatch(text) or _TIMESTAMP.fullmatch(text):
             moment = datetime.fromisoformat(text)
@@ -61,7 +61,7 @@ def read_timestamp(text: str) -> datetime:
 
 
 def fraction_meant(exact: Fraction) -> Fraction | None:
-    """Return the nearby fraction with a small denominator, or None if there is no such fraction: 0.999999 is not 1.
+    """Return the nearby fraction with a small denominator, or None if it does not exist: 0.999999 is not 1.
 
     >>> fraction_meant(Fraction(1 / 3)), fraction_meant(Fraction("0.999999"))
     (Fraction(1, 3), None)
@@ -83,7 +83,7 @@ def adapted(value: Value, kind: Kind) -> Value:
     if kind.is_time and isinstance(content, str):
         return value_of(read_date(content) if kind.type == "date" else read_timestamp(content))
     if kind.type == "timestamp" and value.type == "date" and isinstance(content, date):
-        return value_of(datetime(content.year, content.month, content.day))  # noqa: DTZ001 - timestamps have no zone
+        return value_of(datetime(content.year, content.month, content.day))  # noqa: DTZ001 - without a zone
     if kind.type == "float" and value.type in ("int", "decimal") and isinstance(content, int | Fraction):
         return value_of(float(content))
     return value
@@ -177,7 +177,7 @@ def _as_key(value: Value, kind: Kind, column: str) -> Scalar:
 
 
 def _quoted(text: str) -> str:
-    """The analyst's own constant, shortened; it comes from the question, never from a row."""
+    """The analyst's own constant, shortened; a constant comes from the question, never from a row."""
     return repr(text if len(text) <= 40 else text[:37] + "...")
 
 
@@ -185,7 +185,7 @@ def _quoted(text: str) -> str:
 
 
 class Wild(Enum):
-    """What a wildcard stands for."""
+    """The meaning of a wildcard."""
 
     ANY = "%"
     ONE = "_"
@@ -193,14 +193,14 @@ class Wild(Enum):
 
 @dataclass(frozen=True)
 class Pattern:
-    """The parts in order, plain text between wildcards, and the escape where the pattern uses one."""
+    """The parts in order, plain text between wildcards, and the escape if the pattern uses one."""
 
     parts: tuple[str | Wild, ...]
     escape: str | None
 
 
 def pattern_parts(pattern: Expression, escape: Expression | None) -> Pattern:
-    """Return the parts of a pattern; refuse one that is not a constant or that escapes nothing.
+    """Return the parts of a pattern; refuse one that is not a constant or that escapes an ordinary character.
 
     >>> pattern_parts(Value("a%b!_", "text"), Value("!", "text")).parts
     ('a', <Wild.ANY: '%'>, 'b_')

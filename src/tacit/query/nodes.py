@@ -1,7 +1,7 @@
 """The question as frozen records: the one tree that both doors, SQL and Python, make.
 
 Three nodes are enough for row expressions: a column, a literal, and a call of a function from the catalogue
-(`query/language/catalogue.py`); operators are calls too. Nothing here knows SQL, an engine or a table's contents.
+(`query/language/catalogue.py`); operators are calls too. SQL, engines and a table's contents are left to other modules.
 """
 
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from datetime import date, datetime
 from fractions import Fraction
 from typing import Literal as OneOf
 
-# What a row expression can be. A decimal is an exact base-ten number; an int or decimal never becomes a float unasked.
+# The nodes of a row expression. A decimal is an exact base-ten number; an int or decimal never becomes a float unasked.
 Type = OneOf["bool", "int", "float", "decimal", "text", "date", "timestamp", "null"]
 Scalar = None | bool | int | float | Fraction | str | date | datetime
 
@@ -76,12 +76,12 @@ QuantileOf = OneOf["people", "rows"]
 
 @dataclass(frozen=True)
 class Aggregate:
-    """One aggregate over the rows of each group.
+    """An aggregate over the rows of each group.
 
-    `count` without an expression counts rows, with one the rows where it is not NULL; `count_units` counts units; the
-    others need an expression, and a public range either here or in the table's declaration. A `quantile` has its
-    fraction: 0 is the least value and 1 the greatest. `covariance` and `correlation` have an other expression.
-    A quantile is `of` people, each of whom counts once, or of rows; None leaves it to the bounds that are declared.
+    `count` without an expression counts rows, with one the rows in which it is not NULL; `count_units` counts units;
+    the others need an expression, and a public range either here or in the table's declaration. A `quantile` has its
+    fraction: 0 is the least value and 1 the greatest. `covariance` and `correlation` have an other expression. A
+    quantile is `of` people, each of whom counts once, or of rows; None leaves it to the declared bounds.
     `count_distinct` counts an expression's values, of which one unit brings at most `per_unit` to a group; `top` ranks
     the `best` of the public keys by their units.
     """
@@ -100,7 +100,7 @@ class Aggregate:
 
 @dataclass(frozen=True)
 class Key:
-    """One column of the answer that rows are grouped by."""
+    """A column of the answer that rows are grouped by."""
 
     name: str
     expression: Expression
@@ -108,7 +108,7 @@ class Key:
 
 @dataclass(frozen=True)
 class Output:
-    """One named aggregate of the answer."""
+    """A named aggregate of the answer."""
 
     name: str
     aggregate: Aggregate
@@ -123,7 +123,7 @@ class Ordering:
     nulls_first: bool = False
 
 
-# The rows of a window's frame, counted from its own row: (-2, 0) is the two before it and itself; None has no end.
+# The rows of a window's frame, counted from its own row: (-2, 0) is the two before it and itself; None means unbounded.
 RowsAround = tuple[int | None, int | None]
 
 
@@ -157,10 +157,10 @@ class Shown:
 
 @dataclass(frozen=True)
 class PostProcessing:
-    """All that happens to the noisy answer, in this order: post-processing, so it costs nothing.
+    """All steps on the noisy answer, in this order: post-processing, so they are free.
 
     `having` is an expression over keys and outputs; `windows` are over the rows that it keeps; `qualify` may use them.
-    `shown` are the columns of the answer, in their order; none means all keys and outputs as they are. `distinct` keeps
+    `shown` are the columns of the answer, in their order; empty means all keys and outputs, unchanged. `distinct` keeps
     the first of rows that show the same.
     """
 
@@ -181,9 +181,10 @@ UnitAggregateKind = OneOf["count", "count_distinct", "sum", "mean", "min", "max"
 
 @dataclass(frozen=True)
 class UnitAggregate:
-    """An aggregate over one unit's rows, exact and secret: a pure function of them, whatever their order.
+    """An aggregate over one unit's rows, exact and secret: a pure function of them, in any order.
 
-    `count` without an expression counts rows, with one the rows where it is not NULL. `all` and `any` take conditions.
+    `count` without an expression counts rows, with one the rows in which it is not NULL. `all` and `any` take
+    conditions.
     """
 
     kind: UnitAggregateKind
@@ -192,7 +193,7 @@ class UnitAggregate:
 
 @dataclass(frozen=True)
 class UnitOutput:
-    """One column that a unit's rows are aggregated into."""
+    """A column of the aggregates of a unit's rows."""
 
     name: str
     aggregate: UnitAggregate
@@ -207,7 +208,7 @@ class TableRows:
 
 @dataclass(frozen=True)
 class PerUnit:
-    """One row for each unit and key: GROUP BY unit, keys. Rows that belong to nobody are left out.
+    """A row for each unit and key: GROUP BY unit, keys. Rows without a unit are left out.
 
     Expressions read columns of `source`. The result has the unit, the keys and the outputs as columns.
     """
@@ -220,7 +221,7 @@ class PerUnit:
 
 @dataclass(frozen=True)
 class PublicRows:
-    """The rows of a public table, known by its content. They belong to nobody and are no secret."""
+    """The rows of a public table, known by its content. They are public and belong to no unit."""
 
     name: str
     digest: str
@@ -228,7 +229,7 @@ class PublicRows:
 
 @dataclass(frozen=True)
 class RowWise:
-    """Each row of `source` where a condition holds, as the unit and these columns."""
+    """The rows of `source` that satisfy a condition, as the unit and these columns."""
 
     source: "Relation"
     columns: tuple[Key, ...]
@@ -251,9 +252,10 @@ class JoinedColumn:
 
 @dataclass(frozen=True)
 class Join:
-    """Each row of `left` beside the rows of `right` that match it; it belongs to the unit of the row on the left.
+    """The rows of `left`, each beside the rows of `right` that match it; a row belongs to the unit of the row on the
+    left.
 
-    A private `right` matches on the unit, always, and on `on` besides. A public one matches on `on` alone, and at most
+    A private `right` matches on the unit, always, and on `on` besides. A public one matches only on `on`, and at most
     `most` of its rows match a row. `left` keeps rows without a match too, with NULL beside them.
     """
 
@@ -267,7 +269,7 @@ class Join:
 
 @dataclass(frozen=True)
 class Marked:
-    """Each row of `source`, with a column that says whether any row of `others` matches it: EXISTS, or IN.
+    """The rows of `source`, with a column for whether any row of `others` matches: EXISTS, or IN.
 
     Private `others` match on the unit, always. `is_in`: NULL where SQL's IN is, for a value or among `others`.
     """
@@ -277,7 +279,7 @@ class Marked:
     on: Matches
     name: str
     is_in: bool = False
-    columns: tuple[str, ...] | None = field(default=None, repr=False)  # those of `source` that are needed; None: all
+    columns: tuple[str, ...] | None = field(default=None, repr=False)  # the needed columns of `source`; None: all
 
 
 # A salted hash puts every unit at one of this many places.
@@ -286,11 +288,11 @@ PLACES = 1 << 32
 
 @dataclass(frozen=True)
 class SomeUnits:
-    """All rows of those units of `source` whose place is `first` or more and below `end`.
+    """All rows of the units of `source` with a place from `first` up to `end`.
 
-    A unit's place is a number below PLACES, and a hash of the salt and the unit alone. Where every row is its own unit
-    it is a hash of the salt and the row's own values in `columns`. With `hands` above 0 there is one column more,
-    `hand`: which of so many hands the unit was dealt to, by its place.
+    A unit's place is a number below PLACES, and a hash of only the salt and the unit. If rows are units, it is a hash
+    of the salt and the row's own values in `columns`. With `hands` above 0 there is one more column, `hand`: the hand,
+    of that many, to which the unit's place deals it.
     """
 
     source: "Relation"
@@ -321,7 +323,7 @@ class Query:
     after: PostProcessing = PostProcessing()
     # the order of the answer's columns, by name
     columns: tuple[str, ...] = ()
-    # the rows that it is about, where they are not the table's own; expressions then read this relation's columns
+    # the rows of the question, if they are not the table's own; expressions then read this relation's columns
     relation: Relation | None = None
-    # what the text calls columns of that relation, where it is another name than theirs
+    # the text's names for columns of that relation, if they differ
     names: tuple[tuple[str, str], ...] = field(default=(), compare=False, repr=False)

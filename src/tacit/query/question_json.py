@@ -1,8 +1,8 @@
 """A question as JSON, and back: the frozen tree, closed and versioned, for questions that travel.
 
-Whoever reads it trusts nobody. Each node is read by its own closed list of names, `check` holds the whole against the
-declaration, and every expression must be one that the SQL door makes: its text, parsed, is the same tree. So a tree
-that came over a wire can ask nothing that a person could not have written. Rows that are computed first (joins, rows by
+The reader does not trust the sender. A node is read by its own closed list of names, `check` compares the whole with
+the declaration, and every expression must be one that the SQL door makes: its text, parsed, is the same tree. So a
+tree from a wire can only ask a question that a person could have written. Rows that are computed first (joins, rows by
 unit) stand beside it (`rows_json.py`).
 """
 
@@ -60,10 +60,10 @@ _LACKING = "\nhint: let tacit.connect write questions, or ask in SQL"
 
 
 def question_record(query: Query) -> dict[str, Any]:
-    """Return a checked question as JSON values; one that the SQL door alone makes is refused."""
+    """Return a checked question as JSON values; a question that only SQL can make is refused."""
     after = query.after
     if query.relation is not None or after.windows or after.shown or after.qualify is not None or after.distinct:
-        raise QueryRefused("this question has no JSON: SQL alone has its parts\nhint: ask it with sql(...)")
+        raise QueryRefused("this question can only be sent as SQL\nhint: ask it with sql(...)")
     return {
         "format": FORMAT,
         "table": query.table,
@@ -88,8 +88,8 @@ def question_record(query: Query) -> dict[str, Any]:
 def question_from(record: object, declaration: Declaration, within: int = 0) -> Query:
     """Return the checked question that `question_record` wrote, about a declared table; refuse everything else.
 
-    `within` is the work that the rows take before it begins. Only the record and public facts are read, so whatever
-    goes wrong here may be told, and costs nothing.
+    `within` is the work that the rows take before it begins. Only the record and public facts are read, so every error
+    here may be shown, and is free.
     """
     try:
         query = _read(record)
@@ -263,17 +263,17 @@ _READERS: dict[str, Callable[[Any], Any]] = {
 
 
 def as_object(record: Any, names: Sequence[str], what: str) -> Record:
-    """Return a record that has these names alone."""
+    """Return a record that has only these names."""
     if not isinstance(record, dict):
         raise InvalidParameter(f"{what} must be an object{_LACKING}")
     unknown = [name for name in record if name not in names]
     if unknown:
-        raise InvalidParameter(f"{what} has no '{str(unknown[0])[:40]}'\nhint: it has {', '.join(names)}")
+        raise InvalidParameter(f"{what} may not have '{str(unknown[0])[:40]}'\nhint: its names are {', '.join(names)}")
     return record
 
 
 def as_list(record: Any, what: str, most: int) -> list[Any]:
-    """Return a list that is not too long; None is an empty one."""
+    """Return a list that is not too long; None is an empty list."""
     found = [] if record is None else record
     if not isinstance(found, list) or len(found) > most:
         raise InvalidParameter(f"{what} must be a list of at most {most}{_LACKING}")

@@ -1,4 +1,4 @@
-"""The public ranges of what is added up: given by hand, or those that constants and declared ranges give expressions.
+"""The public ranges of summed expressions: given by hand, or inferred from constants and declared ranges.
 
 A range decides how far one unit can move a sum, and rows outside it are clipped to it. So a wrong range could cost
 accuracy and never privacy; still, every rule here is meant to hold every value that the expression can have.
@@ -45,7 +45,7 @@ _PARTS = {
 
 
 def with_inferred_ranges(aggregate: Aggregate, columns: Mapping[str, ColumnFacts], kinds: ColumnKinds) -> Aggregate:
-    """Return an aggregate with the ranges that public facts give its expressions, where none is given by hand."""
+    """Return an aggregate with the ranges that public facts give its expressions, unless they are given by hand."""
     between, other = aggregate.between, aggregate.other_between
     if aggregate.kind in _RANGED:
         if between is None and isinstance(aggregate.expression, Call):
@@ -90,7 +90,7 @@ def with_ranges(query: Query, between: Mapping[str, object], declaration: Declar
 
 
 def _without_inferred(aggregate: Aggregate, declaration: Declaration) -> Aggregate:
-    """Return an aggregate without the ranges that its expressions have from what is declared."""
+    """Return an aggregate without the ranges of its expressions that follow from the declaration."""
     bare = replace(aggregate, between=None, other_between=None)
     inferred = with_inferred_ranges(bare, declaration.columns, column_kinds(declaration))
     return replace(
@@ -142,7 +142,7 @@ def _shown_again(query: Query) -> dict[str, str]:
 
 
 def range_of(expression: Expression, columns: Mapping[str, ColumnFacts], kinds: ColumnKinds) -> Range | None:
-    """Return a range for the sums of an expression, or None where public facts do not give one.
+    """Return a range for the sums of an expression, or None if public facts do not give one.
 
     A bool counts as 0 or 1. The range of a constant goes to 0, so that its ends differ.
     """
@@ -155,9 +155,9 @@ def range_of(expression: Expression, columns: Mapping[str, ColumnFacts], kinds: 
 
 
 def ends_of(expression: Expression, declaration: Declaration) -> tuple[Fraction | None, Fraction | None]:
-    """Return what no value of an expression is below, and what none is above; None where public facts do not tell.
+    """Return a lower and an upper bound on the values of an expression; None if public facts do not give it.
 
-    One end may be known without the other: a length is never negative, however long a text is.
+    One bound may be known without the other: a length is never negative, for any text.
     """
     low, high = _range(expression, declaration.columns, column_kinds(declaration))
     return (None if -low > WIDEST else low), (None if high > WIDEST else high)
@@ -243,7 +243,7 @@ def _whole_quotient(call: Call, inner: RangeOf) -> Range:
 
 
 def _remainder(call: Call, inner: RangeOf) -> Range:
-    """The remainder has the sign of what is divided, and is smaller than the divisor."""
+    """The remainder has the sign of the dividend, and is smaller than the divisor."""
     (low, high), bottom = map(inner, call.arguments)
     most = max(map(abs, bottom))
     return (Fraction(0) if low >= 0 else -most), (Fraction(0) if high <= 0 else most)
@@ -264,7 +264,7 @@ def _apart_from_zero(ends: Range) -> tuple[Fraction, ...]:
 
 
 def _least(call: Call, inner: RangeOf) -> Range:
-    """LEAST leaves NULLs out, so that any argument may be the result; but none is above a constant."""
+    """LEAST leaves NULLs out, so that any argument may be the result; but none of them exceeds a constant."""
     low, high = _any(call, inner)
     return low, min([high, *_constants(call, inner)])
 

@@ -1,9 +1,9 @@
-"""Relations: what is public about the rows that FROM yields. Each row of one belongs to one unit, or to nobody.
+"""Relations: the public facts about the rows that FROM yields. A row of a relation belongs to one unit, or to none.
 
 A relation is the declared table itself (`TableRows`), or rows that are computed from a relation's rows, each unit's
-from its own rows alone (`PerUnit`: docs/proofs/relations.md; joins: `joins.py`). It is planned as any table is, with
-the declaration that `declaration_of` gives: column types, ranges that follow from declared ones, and how many rows a
-unit has where that follows too. `engine/derived.py` computes the rows; `Session.about(relation)` is a session about
+only from its own rows (`PerUnit`: docs/proofs/relations.md; joins: `joins.py`). A relation is planned like a table,
+with the declaration that `declaration_of` gives: column types, ranges that follow from declared ones, and a bound on a
+unit's rows if one follows too. `engine/derived.py` computes the rows; `Session.about(relation)` is a session about
 them.
 
 Subqueries that only filter, rename and derive columns never become relations: the doors put their expressions in place.
@@ -42,9 +42,9 @@ from tacit.query.sql.sql_text import name_of, show
 from tacit.query.typecheck import column_kinds, kind_of
 from tacit.tables import ColumnFacts, Declaration, RowUnit
 
-# A sum of decimals has this many digits more than what is added up, as far as 38 reach; a larger one is NULL.
+# A sum of decimals has this many digits more than its addends, up to 38; a larger one is NULL.
 SUM_DIGITS_MORE = 9
-# What the aggregates of one unit's rows are called; an engine's names are short.
+# The names of aggregates of one unit's rows; an engine's names are short.
 SQL_NAMES: Mapping[str, str] = {
     "count": "COUNT({})",
     "count_distinct": "COUNT(DISTINCT {})",
@@ -60,7 +60,7 @@ Range = tuple[Fraction, Fraction]
 
 
 def relation_mark(relation: Relation) -> str:
-    """Return a text that is the same for two relations just when they are the same; none for a table itself."""
+    """Return a text that is equal for two relations if and only if they are equal; empty for a table itself."""
     if isinstance(relation, TableRows):
         return ""
     return hashlib.sha256(repr(relation).encode("utf-8", "surrogatepass")).hexdigest()
@@ -115,9 +115,9 @@ def expressions_of(relation: PerUnit) -> list[Expression]:
 
 
 def declaration_of(relation: Relation, declarations: Mapping[str, Declaration]) -> Declaration:
-    """Return what is public about a relation, from the declarations of its tables, by name; of public ones by digest.
+    """Return the public facts about a relation, from the declarations of its tables, by name; of public ones by digest.
 
-    It keeps the table's name, unit and neighbours: the people are the same.
+    The table's name, unit and neighbours are kept: the people are the same.
     """
     if isinstance(relation, TableRows):
         return declarations[relation.name]
@@ -144,7 +144,8 @@ def declaration_of(relation: Relation, declarations: Mapping[str, Declaration]) 
 
 
 def no_more_rows_than(relation: Relation) -> str | None:
-    """Return the table of which nobody has fewer rows than of a relation; None where a row may become several."""
+    """Return the table of which every person has at least as many rows as of a relation; None if a row may become
+    several."""
     if isinstance(relation, TableRows):
         return relation.name
     if isinstance(relation, RowWise | PerUnit | Marked | SomeUnits):
@@ -185,9 +186,9 @@ def unit_aggregate_kind(aggregate: UnitAggregate, kinds: Mapping[str, Kind]) -> 
 
 
 def unit_declaration(relation: PerUnit, inner: Declaration) -> Declaration:
-    """Return what is public about rows by unit, from what is public about the rows that they are computed from."""
+    """Return the public facts about rows by unit, from those about the rows that they are computed from."""
     if isinstance(inner.unit, RowUnit):
-        raise QueryRefused("every row is its own unit here, so there is nothing to aggregate by unit")
+        raise QueryRefused("every row is a unit here, so aggregating by unit is pointless")
     kinds = column_kinds(inner)
     columns = {inner.unit: inner.columns[inner.unit]}
     for key in relation.keys:
@@ -225,7 +226,7 @@ def _facts(kind: Kind, between: Range | None = None) -> ColumnFacts:
 
 
 def _least(aggregate: UnitAggregate, inner: Declaration, kinds: Mapping[str, Kind]) -> Fraction | None:
-    """Return what no value is below, where that is known: nobody has fewer than no rows."""
+    """Return a lower bound on the values, if known: a number of rows is at least 0."""
     if aggregate.kind in ("count", "count_distinct"):
         return Fraction(0)
     expression = aggregate.expression
@@ -238,7 +239,7 @@ def _least(aggregate: UnitAggregate, inner: Declaration, kinds: Mapping[str, Kin
 
 
 def _range(aggregate: UnitAggregate, inner: Declaration, kinds: Mapping[str, Kind]) -> Range | None:
-    """Return the range that follows from what is declared, if any does."""
+    """Return the range that follows from the declaration, if any does."""
     most = inner.most_rows_per_unit
     expression = aggregate.expression
     is_number = expression is not None and kind_of(expression, kinds).is_number
@@ -253,7 +254,7 @@ def _range(aggregate: UnitAggregate, inner: Declaration, kinds: Mapping[str, Kin
 
 
 def unit_keys(expressions: Iterable[Expression], unit: str | None) -> tuple[Key, ...]:
-    """Return what rows of a unit are grouped by as columns, each once and in one order; a constant groups nothing."""
+    """Return what rows of a unit are grouped by as columns, each once and in one order; constants are left out."""
     keys: list[Key] = []
     for expression in sorted({each for each in expressions if columns_of(each)}, key=repr):
         written = name_of(expression)
@@ -263,9 +264,9 @@ def unit_keys(expressions: Iterable[Expression], unit: str | None) -> tuple[Key,
 
 
 def unit_outputs(asked: Iterable[UnitAggregate], taken: Sequence[str]) -> tuple[UnitOutput, ...]:
-    """Return aggregates as columns, each once and in one order, with names that nobody had to choose.
+    """Return aggregates as columns, each once and in one order, with generated names.
 
-    So two subqueries that differ only in what they call their columns are one relation. `taken` are names in use.
+    So two subqueries that differ only in their columns' names are one relation. `taken` are names in use.
     """
     outputs: list[UnitOutput] = []
     for aggregate in sorted(set(asked), key=repr):
@@ -275,7 +276,7 @@ def unit_outputs(asked: Iterable[UnitAggregate], taken: Sequence[str]) -> tuple[
 
 
 def _as_sql(aggregate: UnitAggregate) -> str:
-    """Return an aggregate as SQL, which is what notes and facts call its column; a long one is called by its kind."""
+    """Return an aggregate as SQL, which names its column in notes and facts; a long one is called by its kind."""
     of = "*" if aggregate.expression is None else name_of(aggregate.expression)
     text = SQL_NAMES[aggregate.kind].format(of)
     return text if len(text) <= NAME_MOST else aggregate.kind

@@ -1,8 +1,7 @@
 """Rows that are computed first, as JSON: joins and rows by unit, for questions that travel (`question_json.py`).
 
-What travels is how the rows are made, step by step, and the reader takes each step with the functions of the Python
-door. So whatever a join, a filter or an aggregate of one's rows is refused for here, it is refused for there, and the
-relation is the same one.
+The steps that make the rows travel, and the reader repeats each step with the functions of the Python door. So a join,
+a filter or an aggregate is refused there if it is refused here, and the relation is the same one.
 """
 
 from collections.abc import Callable, Mapping
@@ -89,7 +88,7 @@ def question_about(
     """Return the checked question that a record with `rows` holds, and the rows; refuse everything else.
 
     `tables` and `publics` give what is public about a table by its name, and refuse what may not be read. Only the
-    record and public facts are read, so whatever goes wrong here may be told, and costs nothing.
+    record and public facts are read, so every error here may be shown, and is free.
     """
     given = dict(record) if isinstance(record, dict) else {}
     try:
@@ -143,7 +142,7 @@ def _narrowed(frame: Frame, given: Record) -> Frame:
     ]
     for each in derived:
         name, tree = as_text(each.get("name"), "a column's name"), as_node(each.get("expression"))
-        if name in frame.derived:  # rows by unit have names of their own from the start
+        if name in frame.derived:  # rows by unit have their own names from the start
             _require_same(frame.derived[name], tree)
             continue
         frame = add_derived(frame, {name: show(tree)})

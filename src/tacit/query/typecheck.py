@@ -19,7 +19,8 @@ ColumnKinds = Mapping[str, Kind]
 
 
 class UsableColumns(dict[str, Kind]):
-    """What each usable column of a declared table yields; one of another type is refused in the words for that."""
+    """The type of each usable column of a declared table; a column of another type is refused with the words for
+    that."""
 
     def __init__(self, declaration: Declaration) -> None:
         others = {name: facts for name, facts in declaration.columns.items() if facts.type == "other"}

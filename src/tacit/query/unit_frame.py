@@ -22,7 +22,7 @@ _KINDS: dict[str, UnitAggregateKind] = {
 def per_unit(frame: Frame, relation: Relation, asked: Mapping[str, AggregateSpec]) -> tuple[PerUnit, Frame]:
     """Return the relation with one row for each unit and group of a frame, and the frame to ask it in.
 
-    `relation` is what the frame is about. The names of the aggregates, and of the groups, are columns of the result.
+    `relation` is the source of the frame. The names of the aggregates, and of the groups, are columns of the result.
     """
     if not isinstance(frame.declaration.unit, str):
         raise QueryRefused("every row is its own unit here\nhint: ask for the aggregates themselves, with agg")

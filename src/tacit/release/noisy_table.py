@@ -1,7 +1,7 @@
-"""The noisy table: what a release lets out, and how the ledger stores it.
+"""The noisy table: the content of a release, and its form in the ledger.
 
-The ledger keeps the noisy integers themselves. So an answer asked for again has the same numbers, whatever names, order
-or confidence it is asked with. Everything here is released already: no function sees an exact value.
+The ledger keeps the noisy integers themselves. So a repeated answer has the same numbers, under any names, order or
+confidence. Everything here is released already: no function sees an exact value.
 """
 
 import json
@@ -98,7 +98,7 @@ def keys_from(record: Sequence[Sequence[Any]]) -> tuple[Key, ...]:
 
 
 def _text(record: dict[str, Any], stamp: str | None, basis: Mapping[str, Any] | None) -> str:
-    """Return a record as the ledger keeps it; what it has nothing of is left out."""
+    """Return a record as the ledger keeps it; empty parts are left out."""
     totals = {"totals": record["totals"]} if record.get("totals") else {}
     record = {name: value for name, value in record.items() if name != "totals"}
     record |= {} if stamp is None else {"stamp": stamp}

@@ -1,6 +1,6 @@
-"""The curator's and the auditor's words on a server: the ledger's own, for who has a token that may use them.
+"""The curator's and the auditor's functions on a server: those of the ledger, for tokens that may use them.
 
-`Server` has them beside its tables. Each act leaves an entry of the ledger, with its reason.
+`Server` has them beside its tables. Acts leave a ledger entry with their reason.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ from tacit.tables import RowUnit
 
 
 class Curator:
-    """What may be done with a token beside asking: people, tokens, grants, tables, and reading the ledger."""
+    """The uses of a token beside asking: people, tokens, grants, tables, and reading the ledger."""
 
     _wire: Wire
 
@@ -36,7 +36,7 @@ class Curator:
         return _person(self._post("people", asked))
 
     def end_person(self, name: str, *, reason: str) -> Person:
-        """End a person's time, and their tokens; for the record. What they spent stays spent."""
+        """Revoke a person's access, and their tokens; for the record. Spent budget stays spent."""
         return _person(self._post("people", {"name": name, "end": True, "reason": reason}))
 
     def people(self) -> tuple[Person, ...]:
@@ -53,7 +53,7 @@ class Curator:
         )
 
     def new_token(self, name: str, *, until: "str | date | None" = None, reason: str) -> str:
-        """Return the secret of a new token of a person. It is shown this once."""
+        """Return the secret of a new token of a person. The secret is shown only now."""
         return str(self._post("tokens", {"name": name, "reason": reason, **_until(until)})["token"])
 
     def end_token(self, id: str, *, reason: str) -> None:
@@ -63,16 +63,16 @@ class Curator:
     def grant(
         self, name: str, budget: Loss, *, analyst: str | None = None, period: str | None = None, reason: str
     ) -> str:
-        """Set the budget of a table's people from now on, and return it in words; what was spent stays spent."""
+        """Set the budget of a table's people from now on, and return it in words; spent budget stays spent."""
         asked = {"table": name, **_amounts(budget), "reason": reason, **_whose(analyst, period)}
         found = self._post("grants", asked)
         note = "" if found.get("note") is None else f"\n{found['note']}"
         return f"{found['table']}: {found['budget']} from now on{_left(found)}{note}"
 
     def revoke(self, name: str, *, analyst: str | None = None, period: str | None = None, reason: str) -> str:
-        """Let nothing more be spent under a budget, from now on and for the record."""
+        """Stop all further spending under a budget, from now on and for the record."""
         found = self._post("grants", {"table": name, "revoke": True, "reason": reason, **_whose(analyst, period)})
-        return f"{found['table']}: {found['budget']}, from now on; what was spent stays spent"
+        return f"{found['table']}: {found['budget']}, from now on; spent budget stays spent"
 
     def declare(
         self, name: str, source: str, *, unit: str, budget: Loss | None = None, **options: Any

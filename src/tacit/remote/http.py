@@ -1,7 +1,8 @@
-"""One HTTP connection to a server, by the standard library: JSON out, JSON back, a refusal raised as what it was.
+"""One HTTP connection to a server, by the standard library: JSON out, JSON back, a refusal raised as the original
+error.
 
-A token goes to the address that it was given for and nowhere else: no redirect is followed, no proxy of the environment
-is used, and plain HTTP is for this machine alone.
+A token goes only to the address that it was given for: redirects are not followed, proxies of the environment are not
+used, and plain HTTP is only for this machine.
 """
 
 import http.client
@@ -26,7 +27,7 @@ _GONE = "the server cannot be reached at that address\nhint: check the address, 
 
 @dataclass(frozen=True)
 class Reply:
-    """What a server said: the body as it came, and its headers by their lower-case names."""
+    """A server's reply: the body as it came, and its headers by their lower-case names."""
 
     body: bytes
     headers: Mapping[str, str]
@@ -49,7 +50,7 @@ class Wire:
             raise InvalidParameter("a server's address is needed\nhint: tacit.connect('https://host:8765', token=...)")
         if parts.scheme == "http" and not _is_this_machine(parts.hostname):
             raise InvalidParameter(
-                "a token must not travel unencrypted: http is for this machine alone\nhint: use https://"
+                "a token must not travel unencrypted: http is only for this machine\nhint: use https://"
             )
         if not isinstance(token, str) or not token.isascii() or not token.isprintable() or not token:
             raise InvalidParameter("a token is needed\nhint: token='tacit_...', which the curator gave you")
@@ -72,7 +73,7 @@ class Wire:
     ) -> Reply:
         """Return the reply to a request; a problem is raised as the error that it was on the server.
 
-        What must not be done twice is sent `once`, on a connection of its own, and never again.
+        A request that must not be repeated is sent `once`, on a separate connection, and never again.
         """
         if once:
             self._close()

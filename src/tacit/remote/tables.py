@@ -1,9 +1,8 @@
 """`RemoteTable` and `RemoteQuestion`: a table on a server and a question to it, with the words of those that are here.
 
-`tacit.connect(...)` gives the tables of a server by name. What it needs of a table, its declaration, is public and
-fetched once: questions are built and refused here as they would be beside the rows. A question travels as its tree's
-JSON, or as SQL text. Its answer is an ordinary `Answer`: it prints, draws and exports as one that was computed here,
-and its certificate is fetched when it is wanted.
+`tacit.connect(...)` gives the tables of a server by name. The table's declaration is public and fetched once: questions
+are built and refused here as on the server. A question travels as its tree's JSON, or as SQL text. Its answer is an
+ordinary `Answer`: it prints, draws and exports like a local one, and its certificate is fetched when it is needed.
 """
 
 import json
@@ -46,7 +45,7 @@ KEY_BYTES = 16
 
 @dataclass(frozen=True)
 class RemotePlan:
-    """A plan that was made on a server; it prints as text."""
+    """A plan that was made on a server; printed as text."""
 
     text: str
     loss: str
@@ -82,7 +81,7 @@ class RemoteTable(Verbs["RemoteQuestion"]):
     frame: Frame
     hold: str
     name: str  # of the table that is asked, which the path of a request has
-    rows: Rows  # how its rows are made, where they are not the table's own
+    rows: Rows  # the definition of its rows, if they are not the table's own
 
     def _with(self, frame: Frame) -> Self:
         return replace(self, frame=frame)
@@ -106,7 +105,8 @@ class RemoteTable(Verbs["RemoteQuestion"]):
         dialect: str | None = None,
         most: Mapping[str, int] | None = None,
     ) -> "RemoteQuestion | Description":
-        """Return the question a SELECT asks; JOIN may name the server's other tables. It is read there, when asked."""
+        """Return the question a SELECT asks; JOIN may name the server's other tables. The server parses it when it is
+        asked."""
         if (asked := asked_of_public_facts(text)) is not None:
             return described_as_asked(asked, {self.frame.declaration.name: self.frame.declaration})
         if self._is_made:
@@ -175,7 +175,7 @@ class RemoteTable(Verbs["RemoteQuestion"]):
 
 @dataclass(frozen=True, repr=False)
 class RemoteQuestion:
-    """A question to a server: `plan` it for free, `answer` it for what it costs."""
+    """A question to a server: `plan` it for free, `answer` it at its cost."""
 
     wire: Wire = field(repr=False)
     table: str
@@ -277,7 +277,8 @@ class Server(Curator, Mapping[str, RemoteTable]):
         return found
 
     def agent(self, message: bytes) -> bytes:
-        """Return the reply of the server's door for agents to one message (MCP), as it came; empty if there is none."""
+        """Return the reply of the server's door for agents to one message (MCP), as it came; empty if it needs no
+        reply."""
         return self._wire.send("POST", "/mcp", message, once=True).body
 
     def __repr__(self) -> str:
@@ -285,7 +286,7 @@ class Server(Curator, Mapping[str, RemoteTable]):
 
 
 def answer_in(wire: Wire, reply: Reply) -> Answer:
-    """Return the answer that a reply holds, with what was left of the budget when it was sent."""
+    """Return the answer in a reply, with the rest of the budget when it was sent."""
     record = reply.record
     entry = record["facts"]["receipt"].get("entry")
     certify = None if entry is None else partial(Server(wire).certificate, int(entry))

@@ -2,7 +2,7 @@
 
 Between two neighbouring rows every point has the same score, so a group's grid falls into stretches: a stretch is drawn
 by its score and its length, then a point in it. Rows far from the target rank, beyond which all points together have
-less than 2^-41 of the weight, are read only where they could matter (docs/proofs/quantiles.md).
+less than 2^-41 of the weight, are read only if they could matter (docs/proofs/quantiles.md).
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from tacit.selection.weights import index_in_each, settle
 
 # All points beyond the rows that are read together have less than this fraction of the weight.
 LEFT_OUT = 2.0**-41
-# So many rows are looked at in one go: their arrays then stay in the processor's caches.
+# The rows processed together: their arrays then stay in the processor's caches.
 ROWS_AT_ONCE = 1 << 18
 
 
@@ -27,7 +27,7 @@ class Parts:
     """For each group the rows rows[start:end], rising, and the points low … high that may be drawn.
 
     With a `shift`, a point stands for 2^shift neighbouring values: rows count as their value without its last bits.
-    With `before`, rows have weights: before[i] is what all rows[:i] weigh. Otherwise each row weighs 1.
+    With `before`, rows have weights: before[i] is the total weight of rows[:i]. Otherwise each row weighs 1.
     """
 
     rows: Integers
@@ -46,11 +46,12 @@ class Parts:
 
     @property
     def sizes(self) -> Integers:
-        """What the rows of each group weigh together."""
+        """The total weight of the rows of each group."""
         return self.weight_of(self.ends - self.starts)
 
     def weight_of(self, counts: Integers, group: Integers | None = None) -> Integers:
-        """Return what the first so many rows of each group weigh; `group` says which group a count is of."""
+        """Return the total weight of the first rows of each group, given their counts; `group` says which group a
+        count is of."""
         if self.before is None:
             return counts
         starts = self.starts if group is None else self.starts[group]
@@ -74,7 +75,7 @@ class Parts:
 class Aim:
     """A score of points: up·(rows below) - down·(rows above) - at, over a point's own rows, is `lead`; 0 is best.
 
-    Rows are counted by what they weigh.
+    Rows are counted by their weights.
 
     A positive lead counts `over` times, a negative one `under` times, and chances fall by exp(-slope) for each.
     """
@@ -146,7 +147,7 @@ def _draw(parts: Parts, aim: Aim, reach: int, bits: Bits) -> Integers:
 
 @dataclass(frozen=True)
 class Stretches:
-    """Points of equal score: where they begin, how many they are, their score; group after group, from `edges` on.
+    """Points of equal score: their starts, numbers and scores; group after group, from `edges` on.
 
     In turn the gap before a value and the value itself, then the gap after the last.
     """
@@ -196,7 +197,7 @@ class Stretches:
         begins[at], lengths[at], least[at], most[at] = values, 1, below, upto
         gap = at - 1
         begins[gap], lengths[gap], least[gap], most[gap] = before + 1, values - before - 1, below, below
-        end = edges[1:] - 1  # the gap after the last value; all points, where there is none
+        end = edges[1:] - 1  # the gap after the last value; all points, in an empty group
         begins[end], lengths[end], least[end], most[end] = parts.low, parts.high + 1 - parts.low, 0, 0
         rank = upto[trailing]
         later = rank < (ends - starts)[some]

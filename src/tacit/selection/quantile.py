@@ -4,10 +4,10 @@ Several quantiles are drawn by splitting: the middle one first, from all rows, t
 and those above from the rows above. A row is in one part at each level, so a level costs what one quantile costs, and
 the results never cross (docs/proofs/quantiles.md).
 
-Each quantile then gets an interval: which width of a public ladder around the drawn point holds the quantile. Each rung
-is half as wide again as the one before, and has half as much weight again before any row is read. So all rungs that are
-too narrow weigh at most twice as much as the first that is wide enough, and the probability of drawing a narrow one
-is at most the stated one, whatever the rows are.
+The quantile then gets an interval: the width of a public ladder around the drawn point that holds the quantile. The
+rungs grow by half of the one before, and so do their weights before any row is read. So all rungs that are too narrow
+have together at most twice the weight of the first that is wide enough, and the probability of drawing a narrow one is
+at most the stated one, for any rows.
 """
 
 from collections.abc import Sequence
@@ -66,7 +66,7 @@ def ladder(height: int) -> tuple[int, ...]:
 
 
 def prior_weights(count: int) -> Integers:
-    """Return the weights of the rungs: each at least half as much again as the one before.
+    """Return the weights of the rungs: each at least 1.5 times the one before.
 
     >>> prior_weights(7).tolist()
     [1, 2, 3, 5, 8, 12, 18]
@@ -80,7 +80,7 @@ def prior_weights(count: int) -> Integers:
 def draw_intervals(parts: Parts, middles: Integers, reach: Reach, height: int, bits: Bits) -> tuple[Integers, Integers]:
     """Return the low and the high ends of an interval around each group's point, in 0 … height.
 
-    Privacy: an exponential mechanism over the rungs, whose scores one unit moves within the range the slope is for.
+    Privacy: an exponential mechanism over the rungs, with scores that one unit moves within the range the slope is for.
     """
     rungs = np.array(ladder(height), dtype=np.int64)
     times = prior_weights(len(rungs))
@@ -130,14 +130,15 @@ def _scores(parts: Parts, middles: Integers, reach: Reach, rungs: Integers, heig
 HALF = Fraction(1, 2)
 # Where rows are split, ties are spread over this many sub-steps: splitting at a value then shares its rows out by rank.
 TIE_BITS = 20
-# A quantile among some of the rows is a fraction no finer than this; ranks are whole, so nothing is lost. Weights are
+# A quantile among some of the rows is a fraction no finer than this; ranks are whole, so the fraction is exact.
+# Weights are
 # larger numbers: with fractions of at most this denominator scores stay below 2^62 up to 2^32 units in a group.
 SHARE_MAX = 1 << 32
 SHARE_MAX_OF_WEIGHTS = 10**4
-# Of the least and the greatest: a row too far out counts so much, since beyond the last row the range may be empty,
-# and a row too far in so much.
+# For the least and the greatest: the cost of a row too far out, since beyond the last row the range may be empty, and
+# of a row too far in.
 BEYOND, INSIDE = 7, 3
-# They are drawn among 2^14 points at most: on a finer grid an empty stretch has more points, and draws them in.
+# Both are drawn among 2^14 points at most: on a finer grid an empty stretch has more points, and attracts them.
 EXTREME_BITS = 14
 
 
@@ -172,7 +173,7 @@ class Rate:
     def for_fraction(self, fraction: Fraction) -> tuple[int, int, Fraction]:
         """Return (up, down, rate): a row below counts `up`, one above `down`, and chances are exp(-rate·|score|).
 
-        A row added moves the score by at most max(up, down); one replaced leaves one rank and enters another.
+        A row added moves the score by at most max(up, down); a replaced row leaves one rank and enters another.
         """
         up, down = fraction.denominator - fraction.numerator, fraction.numerator
         return up, down, self.epsilon / (2 * max(up, down) * self._rows)
@@ -281,8 +282,8 @@ def _split(parts: Parts, targets: tuple[Target, ...], rate: Rate, top: int, bits
 def _cuts(parts: Parts, drawn: Integers, *, own_below: bool) -> Integers:
     """Return where each group's rows are cut at the point drawn; rows at the point itself fall to one side.
 
-    That side is public. It is the one on which fewer rows are to be expected: of two rows the tenth is the first, and
-    nothing but itself is left to be the least.
+    This side is public. The side is the one with fewer expected rows: of two rows the tenth is the first, and only
+    itself is left to be the least.
     """
     return parts.starts + rows_below(parts.rows, parts.starts, parts.ends, drawn + int(own_below))
 
@@ -303,7 +304,7 @@ def _within(target: Target, share: Fraction, finest: int) -> Target:
 
 
 def _middle(fractions: Sequence[Fraction]) -> int:
-    """Return which quantile to draw first; 0 and 1, which aim a few rows inside, split nothing but each other."""
+    """Return the quantile to draw first; 0 and 1, which aim a few rows inside, divide only each other."""
     at = len(fractions) // 2
     return 0 if len(fractions) == 2 and fractions[1] == 1 and fractions[0] > 0 else at
 

@@ -100,7 +100,7 @@ def _floats_to_steps(values: NDArray[np.float64], step: Fraction) -> Integers:
 
 
 def _nearest(value: Any, step: Fraction) -> int:
-    """Return the nearest whole number of steps, halves upward, for any number at all."""
+    """Return the nearest whole number of steps, halves upward, for any number."""
     if not is_whole(value):
         value = float(value)
         if not -np.inf < value < np.inf:
@@ -112,12 +112,10 @@ def _nearest(value: Any, step: Fraction) -> int:
 
 def _too_few(found: int, least: int) -> InvalidParameter:
     if found == 0:
-        return InvalidParameter(
-            "there are no scores, so there is nothing to choose from\nhint: give one score per candidate"
-        )
+        return InvalidParameter("there are no scores to choose from\nhint: give one score per candidate")
     return InvalidParameter(
-        f"scores must be of at least {least} candidates, not {found}: choosing one of one is no choice"
-        "\nhint: the list of candidates is public; name them all"
+        f"scores must be of at least {least} candidates, not {found}\nhint: the list of candidates is public; "
+        "name them all"
     )
 
 
@@ -160,7 +158,7 @@ class Terms:
 
     @property
     def reach(self) -> int:
-        """How many steps one unit can move a score against another: twice as many if scores may move both ways."""
+        """The number of steps that one unit can move a score against another: doubled if scores may move both ways."""
         return self.moves if self.monotone else 2 * self.moves
 
     @property
@@ -176,7 +174,7 @@ class Terms:
         """Return the assumptions about the scores, in words."""
         way = "all in one direction" if self.monotone else "in either direction"
         grid = "" if self.step is None else f" Scores are first put on a public grid of step {show(self.step)}."
-        return f"It holds if one unit moves each score by at most {show(self.sensitivity)}, {way}.{grid}"
+        return f"This holds if one unit moves each score by at most {show(self.sensitivity)}, {way}.{grid}"
 
     def arguments(self) -> str:
         """Return the terms as they were written in the call."""
@@ -212,6 +210,6 @@ def check_rate(rate: Fraction) -> None:
     """Refuse noise that is narrower or wider than can be drawn."""
     if not SCALE_MIN <= 1 / rate <= SCALE_MAX:
         raise InvalidParameter(
-            f"epsilon and sensitivity ask for noise of {show(1 / rate)} grid steps; it must lie between 1/10^6 and 2^56"
-            "\nhint: give another epsilon, or a finer or coarser step"
+            f"epsilon and sensitivity ask for noise of {show(1 / rate)} grid steps; the noise must lie between "
+            "1/10^6 and 2^56\nhint: give another epsilon, or a finer or coarser step"
         )

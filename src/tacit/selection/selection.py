@@ -1,15 +1,15 @@
 """The choice of one candidate by its score: the exponential mechanism, report noisy max, and permute-and-flip.
 
-All share their terms, loss, release, error and texts; each adds how one candidate is picked and what that costs.
+All share their terms, loss, release, error and texts; each adds its way to pick one candidate and its cost.
 
 The first part bounds how far the chosen score falls short of the best: the exact worst case over all scores. In every
 mechanism, raising a bad candidate or lowering a good one makes a bad choice likelier. So the probability of falling
 short by more than a steps is largest when one candidate is best and all others are a + 1 steps below it, and that
 probability is known (docs/proofs/selection.md).
 
-Permute-and-flip visits the candidates in random order and takes the first whose coin, biased by its score, says yes.
-Flipping every coin at once and choosing uniformly among the yeses gives the same distribution: the first yes of a
-random order is a uniform choice among them. It needs no permutation, and its time depends only on the number of
+Permute-and-flip visits the candidates in random order and takes the first with a yes from its coin, biased by its
+score. Flipping every coin at once and choosing uniformly among the yeses gives the same distribution: the first yes of
+a random order is a uniform choice among them. This needs no permutation, and its time depends only on the number of
 candidates.
 """
 
@@ -48,7 +48,7 @@ Lost = Callable[[int], arb]
 
 
 def least_shortfall(lost: Lost, rate: Fraction, candidates: int, chance: Fraction) -> int:
-    """Return the least number of steps by which the choice falls short but for `chance`."""
+    """Return the least number of steps by which the choice falls short, exceeded with probability `chance`."""
     if candidates == 1:
         return 0
 
@@ -117,7 +117,7 @@ def noisy_max_lost(rate: Fraction, candidates: int) -> Lost:
 
 
 class Selection(ABC):
-    """A mechanism that releases which of several candidates has about the highest score, and nothing else."""
+    """A mechanism that releases only the index of a candidate with about the highest score."""
 
     title: str
     terms: Terms
@@ -142,7 +142,7 @@ class Selection(ABC):
     def error(self, confidence: Number = 0.95, *, candidates: int) -> int | float:
         """Return the least a such that, with this confidence, the chosen score is within a of the best one.
 
-        It holds for any scores of that many candidates, and some scores need all of it.
+        The bound holds for any scores of that many candidates, and is reached for some scores.
         """
         chance = 1 - confidence_meaning(confidence)
         count = whole(candidates, name="candidates", least=2)
@@ -174,13 +174,14 @@ class Selection(ABC):
 def pick(mechanism: Selection, steps: Integers, bits: Bits) -> int:
     """Return the index that a mechanism chooses from scores in grid steps: a release, from the bits given.
 
-    Privacy: that of a release, given uniform bits that are used for nothing else.
+    Privacy: that of a release, given uniform bits that are used only for it.
     """
     return mechanism._pick(steps, bits)
 
 
 def shortfall(mechanism: Selection, candidates: int, chance: Fraction) -> int:
-    """Return the least number of steps by which a mechanism's choice falls short but for `chance`."""
+    """Return the least number of steps by which a mechanism's choice falls short, exceeded with probability
+    `chance`."""
     return least_shortfall(mechanism._lost(candidates), mechanism.terms.rate, candidates, chance)
 
 
@@ -188,8 +189,8 @@ class Exponential(Selection):
     """The index of a candidate drawn with chance proportional to exp(epsilon·score / (2·sensitivity)).
 
     Privacy: epsilon-DP for scores that one unit moves by at most `sensitivity` each, and epsilon²/8 under zCDP. With
-    `monotone`, where one unit moves all scores in the same direction, the 2 is left out. Exact: chances neither
-    overflow nor vanish, however many candidates tie (docs/proofs/selection.md).
+    `monotone`, if one unit moves all scores in the same direction, the 2 is left out. Exact: probabilities neither
+    overflow nor vanish, for any number of tied candidates (docs/proofs/selection.md).
 
     >>> import tacit
     >>> tacit.Exponential(epsilon=10).release([3, 980, 12])
@@ -238,7 +239,7 @@ class NoisyMax(Selection):
 
     @property
     def event(self) -> PureChoice:
-        """The event of one release: pure epsilon and nothing tighter, since the noise is Laplace's."""
+        """The event of one release: only pure epsilon, since the noise is Laplace's."""
         return PureChoice(self.terms.epsilon)
 
     def _pick(self, steps: Integers, bits: Bits) -> int:
@@ -251,10 +252,10 @@ class NoisyMax(Selection):
 
 
 class PermuteAndFlip(Selection):
-    """The index of the first candidate, in random order, whose coin of chance exp(-rate·(best - score)) says yes.
+    """The index of the first candidate, in random order, with a yes from its coin of chance exp(-rate·(best - score)).
 
     Privacy: epsilon-DP for scores that one unit moves by at most `sensitivity` each; the rate is epsilon over twice
-    that, or over that alone with `monotone`. Never farther from the best than the exponential mechanism at the same
+    that, or with `monotone` over once that. Never farther from the best than the exponential mechanism at the same
     epsilon, but under zCDP only what every epsilon-DP release costs, not epsilon²/8 (docs/proofs/selection.md).
 
     >>> import tacit
@@ -271,7 +272,7 @@ class PermuteAndFlip(Selection):
 
     @property
     def event(self) -> PureChoice:
-        """The event of one release: pure epsilon and nothing tighter."""
+        """The event of one release: only pure epsilon."""
         return PureChoice(self.terms.epsilon)
 
     def _pick(self, steps: Integers, bits: Bits) -> int:

@@ -1,7 +1,7 @@
-"""Above threshold, the sparse vector: many yes-or-no questions about scores, of which only the yeses are paid for.
+"""Above threshold, the sparse vector: many yes-or-no questions about scores, with only the yeses paid for.
 
-One noisy threshold is drawn and kept; every score gets its own noise and is compared with it. It ends with the
-last yes paid for. It releases only yes and no: a noisy score released beside its yes would break the promise.
+A noisy threshold is drawn and kept; every score gets its own noise and is compared with it. The watch ends with the
+last yes paid for. The release is only yes and no: a noisy score released beside its yes would break the promise.
 """
 
 import os
@@ -28,7 +28,7 @@ from tacit.privacy import (
 )
 from tacit.selection.scores import check_rate, read_score, read_scores, read_terms
 
-# One more in every forked child, so that a copy of an open watch is known as one.
+# A more in every forked child, so that a copy of an open watch is recognised.
 _forks = 0
 
 
@@ -52,7 +52,7 @@ class AboveThreshold:
     """Whether each of a row of scores is above a public threshold, up to and including the last yes paid for.
 
     Privacy: epsilon-DP in all, for any number of scores, chosen as one goes or at once, that one unit moves by at most
-    `sensitivity` each. It pays for `answers` yeses; a no costs nothing (docs/proofs/sparse-vector.md).
+    `sensitivity` each. The price is for `answers` yeses; a no is free (docs/proofs/sparse-vector.md).
 
     >>> import tacit
     >>> spikes = tacit.AboveThreshold(threshold=500, epsilon=2, answers=1)
@@ -106,8 +106,8 @@ class AboveThreshold:
         return Watch(self)
 
     def error(self, confidence: Number = 0.95, *, questions: int) -> int | float:
-        """Return an a such that, with this confidence, no score more than a above the threshold gets a no, and none
-        more than a below it a yes, among that many questions.
+        """Return an a such that, with this confidence, no score more than a above the threshold gets a no, and no
+        score more than a below it gets a yes, among that many questions.
 
         The chance to fail is shared between the threshold's noise and the scores', the best of a few ways.
         """
@@ -157,15 +157,15 @@ class AboveThreshold:
 def answer_runs(mechanism: AboveThreshold, steps: Integers, runs: int, bits: Bits) -> list[NDArray[np.bool_]]:
     """Return the answers of `runs` independent runs on the same scores, in grid steps.
 
-    Privacy: each run is one release, given uniform bits that are used for nothing else.
+    Privacy: each run is one release, given uniform bits that are used only for it.
     """
     return mechanism._answers(steps, runs, bits)
 
 
 class Watch:
-    """A sparse vector at work: its noisy threshold stays hidden in it, so it can be neither copied nor pickled.
+    """A running sparse vector: its noisy threshold stays hidden in it, so it can be neither copied nor pickled.
 
-    Privacy: epsilon-DP in all for everything it ever answers. After a fork the child's copy answers nothing.
+    Privacy: epsilon-DP in all for everything it ever answers. After a fork the child's copy gives no answers.
     """
 
     def __init__(self, mechanism: AboveThreshold) -> None:
@@ -197,7 +197,7 @@ class Watch:
             return above
 
     def __reduce__(self) -> NoReturn:
-        raise TacitError("a watch can be neither copied nor pickled: a copy could give its yes answers twice")
+        raise TacitError("a watch cannot be copied or pickled: a copy could give its yes answers twice")
 
     def __repr__(self) -> str:
         return f"Watch({self.mechanism!r}, left={self.left})"
@@ -206,7 +206,7 @@ class Watch:
 def split_epsilon(epsilon: Fraction, moves: int, reach: int, answers: int) -> Split:
     """Return the loss per step of the two noises: epsilon shared as 1 to (answers·reach/moves)^(2/3).
 
-    That ratio makes the difference of the two noises vary least; any ratio keeps the promise.
+    This ratio gives the difference of the two noises the least variance; any ratio keeps the promise.
     """
     times = answers * reach // moves
     share = Fraction(1 / (1 + times ** (2 / 3))).limit_denominator(10**6)

@@ -53,12 +53,12 @@ class TopK:
 
     @property
     def events(self) -> tuple[PureChoice | ExponentialChoice, ...]:
-        """The events of one release: its k choices, whose losses add up."""
+        """The events of one release: its k choices, with losses that add up."""
         return (self.round.event,) * self.k
 
     @property
     def event(self) -> PureChoice:
-        """One record of the whole release, for where epsilons are added; `events` can cost less in other notions."""
+        """A record of the whole release, for sums of epsilons; `events` can cost less in other notions."""
         return PureChoice(self.terms.epsilon)
 
     def release(self, scores: Any) -> list[int]:
@@ -77,7 +77,7 @@ class TopK:
     def error(self, confidence: Number = 0.95, *, candidates: int) -> int | float:
         """Return an a such that, with this confidence, each chosen score is within a of the best not chosen before it.
 
-        Each of the k rounds is given 1/k of the chance to fail.
+        The k rounds are given 1/k each of the probability to fail.
         """
         chance = (1 - confidence_meaning(confidence)) / self.k
         count = whole(candidates, name="candidates", least=2)
@@ -101,7 +101,7 @@ class TopK:
 def pick_all(mechanism: TopK, steps: Integers, bits: Bits) -> list[int]:
     """Return the indices that a mechanism chooses from scores in grid steps: a release, from the bits given.
 
-    Privacy: that of a release, given uniform bits that are used for nothing else.
+    Privacy: that of a release, given uniform bits that are used only for it.
     """
     left = np.arange(len(steps))
     chosen = []

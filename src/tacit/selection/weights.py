@@ -53,8 +53,8 @@ def index_in_each(
 ) -> tuple[Integers, Flags]:
     """Return the index each group's word falls to in weights[edges[g] : edges[g + 1]], and whether that is certain.
 
-    The weights are floats within 2^-41 of the true ones, whose sum in a group may be larger by `left_out` of it. Where
-    it is not certain, `settle` decides by the same word.
+    The weights are floats within 2^-41 of the true ones; the true sum in a group may be larger by `left_out` of it.
+    If it is not certain, `settle` decides by the same word.
     """
     sizes = np.diff(edges)
     indices, certain = np.zeros(len(sizes), dtype=np.int64), np.zeros(len(sizes), dtype=bool)
@@ -83,7 +83,7 @@ def settle(distances: Integers, rate: Fraction, word: int, bits: Bits, *, times:
 
 
 def _settle(sums: "ExactSums", word: int, low: int, high: int, bits: Bits, width: int) -> int:
-    """Return the index whose weights hold every u that begins with `word`, which lies between `low` and `high`."""
+    """Return the index with weights that hold every u beginning with `word`, which lies between `low` and `high`."""
     length = width
     while True:
         while low < high:  # the last index that begins at or before u
@@ -126,9 +126,7 @@ class ExactSums:
         return 1 if certainly_less(lambda: arb(0), lambda: self._sum(terms)) else -1
 
     def _before(self, index: int) -> NDArray[Any]:
-        """Return how many candidates of each level come before an index; float sums of integers below 2^53 are
-        exact.
-        """
+        """Return the number of candidates per level before an index; float sums of integers below 2^53 are exact."""
         times = None if self.times is None else self.times[:index]
         counts = np.bincount(self._level_of[:index], weights=times, minlength=len(self._levels))
         return counts.astype(np.int64).astype(object)

@@ -1,8 +1,7 @@
-"""Who asks, and what they may do: a bearer token becomes a person, and a person may do a verb to a table, or not.
+"""Check access: a bearer token becomes a person, and that person may or may not do a verb to a table.
 
-Tokens and people are the ledger's, read anew for every request, so that an end holds at once and on every replica.
-The name of the analyst comes from the token and from nothing else. A table that a person may not see is answered as one
-that does not exist.
+Tokens and people are the ledger's, read anew for every request, so that an end holds at once and on every replica. The
+name of the analyst comes only from the token. A table that a person may not see is answered as one that does not exist.
 """
 
 from collections import Counter
@@ -26,20 +25,20 @@ ADDRESSES_MAX = 100_000
 
 
 class KnowsTokens(Protocol):
-    """What knows whose a secret is: the ledger."""
+    """The part of the ledger that maps secrets to people."""
 
     def whose(self, secret: str) -> Person | None:
-        """Return the person whose token this is, or None: looked up anew on every call, in constant time."""
+        """Return the person who owns this token, or None: looked up again on every call, in constant time."""
 
 
 def has_token(authorization: str | None) -> bool:
-    """Return whether a header has a bearer token, whatever it is worth."""
+    """Return whether a header has a bearer token, valid or not."""
     scheme, _, secret = (authorization or "").partition(" ")
     return scheme.lower() == "bearer" and bool(secret.strip())
 
 
 def person_of(authorization: str | None, tokens: KnowsTokens) -> Person:
-    """Return who sent a request; one reply for a header that is missing and a token that is unknown, ended or wrong."""
+    """Return who sent a request; a missing header and an unknown, ended or wrong token get the same reply."""
     if not has_token(authorization):
         raise unauthorised()
     secret = (authorization or "").partition(" ")[2]

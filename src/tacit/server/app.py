@@ -1,6 +1,6 @@
-"""The routes: each reads a request, asks the desk, and writes what it says.
+"""The routes: each reads a request, asks the desk, and writes the desk's reply.
 
-Nothing here decides anything. Every reply has the same headers, whatever happened; a problem is RFC 9457's.
+No decision is made here. Every reply has the same headers, whatever happened; a problem is RFC 9457's.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
@@ -38,9 +38,9 @@ HEADERS = {
 }
 ENCRYPTED = ((b"strict-transport-security", b"max-age=31536000"),)  # a browser does not come back without encryption
 
-PROBED = frozenset({"/health", "/ready"})  # machines ask there by any address, and nothing is told
+PROBED = frozenset({"/health", "/ready"})  # machines ask there by any address, and the reply reveals no data
 
-PROBLEM = "tacit.problem"  # in a request's scope: the kind of what was wrong
+PROBLEM = "tacit.problem"  # in a request's scope: the kind of the problem
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -67,7 +67,7 @@ def make_app(
     add_routes(app, desk, watching)
     if visits is not None:
         add_pages(app, desk, visits)
-    for route in app.routes:  # what every route may answer
+    for route in app.routes:  # replies common to every route
         if isinstance(route, APIRoute) and route.path != "/health":
             route.responses.setdefault("default", {"description": "A problem (RFC 9457)", "content": {MEDIA_TYPE: {}}})
 
@@ -102,17 +102,17 @@ def add_routes(app: FastAPI, desk: Desk, watching: Watching) -> None:
     async def tables(request: Request) -> Response:
         return json_reply({"tables": desk.listed(await who(request))})
 
-    @app.get("/api/v1/tables/{table}", summary="What is declared of a table, its clock, and what is left")
+    @app.get("/api/v1/tables/{table}", summary="The declaration of a table, its clock, and the rest of its budget")
     async def table(request: Request, table: str) -> Response:
         return json_reply(await desk.described(await who(request), table))
 
-    @app.get("/api/v1/tables/{table}/budget", summary="What this token may still spend on a table")
+    @app.get("/api/v1/tables/{table}/budget", summary="The amount that this token may still spend on a table")
     async def budget(request: Request, table: str) -> Response:
         return json_reply(await desk.budget(await who(request), table))
 
     @app.post(
         "/api/v1/tables/{table}/plan",
-        summary="What an answer would cost and give: free",
+        summary="The cost and the expected error of an answer: free",
         openapi_extra={"requestBody": body_document(may_answer=False)},
     )
     async def plan(request: Request, table: str) -> Response:
@@ -130,7 +130,7 @@ def add_routes(app: FastAPI, desk: Desk, watching: Watching) -> None:
         wording = read_wording(await body_of(request), may_answer=True)
         return _given(await desk.ask(person, table, wording, key), key)
 
-    @app.get("/api/v1/public/{name}", summary="What is declared of a public table that may be joined")
+    @app.get("/api/v1/public/{name}", summary="The declaration of a public table that may be joined")
     async def public(request: Request, name: str) -> Response:
         return json_reply(await desk.public(await who(request), name))
 
@@ -155,7 +155,7 @@ def _as_problem(error: Exception) -> Problem:
 
 
 def _not_this_way(error: HTTPException) -> Problem:
-    hint = "GET /api/v1/openapi.json has every address, and what may be done there"
+    hint = "GET /api/v1/openapi.json lists every address and its methods"
     return Problem(
         "not-this-way", error.status_code, "this address is not asked this way", hint, headers=error.headers or {}
     )
@@ -178,7 +178,7 @@ def _with_own_headers(given: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes,
     own = {name.lower().encode(): value.encode() for name, value in HEADERS.items()}
     if names.get(b"content-type", b"").startswith(b"text/html"):
         own[b"content-security-policy"] = (NOTHING + OWN_PAGES).encode()
-        own[b"referrer-policy"] = b"same-origin"  # else a form says that it comes from nowhere
+        own[b"referrer-policy"] = b"same-origin"  # without it a form's origin would be null
     return [*given, *((name, value) for name, value in own.items() if name not in names)]
 
 
@@ -191,7 +191,7 @@ class SafeReplies:
         self.hosts = hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Run the application; what it raises becomes a problem."""
+        """Run the application; its errors become problems."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return

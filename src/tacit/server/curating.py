@@ -1,8 +1,8 @@
 """The curator's acts over HTTP: people, tokens and grants, each an entry of the ledger with a reason.
 
-They are what `tacit people` and `tacit budget` do, in the same words. A reason is asked for, and the record says whose
-token it was. What changes people, tokens or tables takes a curator of every table: one of some could let themselves
-into others.
+The acts are those of `tacit people` and `tacit budget`, in the same words. A reason is required, and the record names
+the token's owner. Changes of people, tokens or tables need a curator of every table: a curator of some could give
+themselves access to others.
 """
 
 import re
@@ -41,15 +41,15 @@ GRANTS = {
     "analyst": _TEXT,
     "period": {"enum": ["day", "month", "year"]},
     "accept_large_delta": {"type": "boolean"},
-    "revoke": {"type": "boolean", "description": "let nothing more be spent under this budget"},
+    "revoke": {"type": "boolean", "description": "stop all further spending under this budget"},
     "reason": _REASON,
 }
 
 
 def add_curator_routes(app: FastAPI, desk: Desk, who: Who) -> None:
-    """Add the routes by which a curator says who may ask, and how much."""
+    """Add the routes by which a curator sets who may ask, and how much."""
 
-    @app.get("/api/v1/people", summary="People, what they may do, and their tokens; no secret is kept")
+    @app.get("/api/v1/people", summary="People, their roles, and their tokens, without secrets")
     async def everyone(request: Request) -> Response:
         person = await who(request)
         require_all(person, "audit")
@@ -68,7 +68,7 @@ def add_curator_routes(app: FastAPI, desk: Desk, who: Who) -> None:
 
     @app.post(
         "/api/v1/tokens",
-        summary="Make a token for a person: its secret is in this reply, and nowhere else",
+        summary="Make a token for a person: only this reply contains its secret",
         openapi_extra={"requestBody": object_document(TOKENS, ("name", "reason"))},
     )
     async def tokens(request: Request) -> Response:
@@ -105,7 +105,7 @@ def let_in(desk: Desk, curator: Person, record: Mapping[str, Any]) -> dict[str, 
     name, reason = _text(record, "name"), _reason(record, curator)
     if _flag(record, "end"):
         if set(record) - {"name", "end", "reason"}:
-            raise InvalidParameter("what ends has no role, tables or day\nhint: name, end and reason")
+            raise InvalidParameter('with "end", send only name and reason\nhint: name, end and reason')
         return _person_record(desk.ledger.end_person(name, reason=reason))
     person = desk.ledger.add_person(
         name,
@@ -126,7 +126,7 @@ def make_token(desk: Desk, curator: Person, record: Mapping[str, Any]) -> dict[s
 
 
 def stop_token(desk: Desk, id: str, reason: str) -> dict[str, Any]:
-    """End a token, for the record; whoever sends the secret itself in an address is not heard."""
+    """End a token, for the record; a request with the secret itself in its address is refused."""
     if TOKEN_ID.fullmatch(id) is None:
         raise unknown("token")
     try:
@@ -137,19 +137,21 @@ def stop_token(desk: Desk, id: str, reason: str) -> dict[str, Any]:
 
 
 def grant(desk: Desk, curator: Person, record: Mapping[str, Any]) -> dict[str, Any]:
-    """Set or revoke a budget, for the record; what was spent stays spent."""
+    """Set or revoke a budget, for the record; spent budget stays spent."""
     table, reason = _text(record, "table"), _reason(record, curator)
     require(curator, "curate", table)
     known = desk.ledger.table(table)
     if known is None:
         raise unknown("table")
     if not all(sees(curator, each.name) for each in desk.ledger.tables() if each.cohort == known.cohort):
-        detail = f"the people of '{table}' are those of other tables too, of which '{curator.name}' is no curator"
+        detail = f"'{table}' shares its people with other tables, and '{curator.name}' is not a curator of those"
         raise Problem("unauthorised", 403, detail, "ask a curator of all of them")
     analyst, period = (None if record.get(name) is None else _text(record, name) for name in ("analyst", "period"))
     if _flag(record, "revoke"):
         if set(record) - {"table", "analyst", "period", "revoke", "reason"}:
-            raise InvalidParameter("what is revoked has no amount\nhint: table, analyst, period, revoke and reason")
+            raise InvalidParameter(
+                'with "revoke", do not send an amount\nhint: table, analyst, period, revoke and reason'
+            )
         given = desk.ledger.revoke(table, analyst=analyst, period=period, reason=reason)
     else:
         given = desk.ledger.grant(
@@ -185,7 +187,7 @@ def _loss(record: Mapping[str, Any]) -> Loss:
 
 
 def listed(desk: Desk) -> dict[str, Any]:
-    """Return people, what they may do, and their tokens; no secret is kept."""
+    """Return people, their roles, and their tokens; no secret is kept."""
     tokens = desk.ledger.tokens()
     return {
         "people": [
@@ -223,12 +225,12 @@ def require_all(person: Person, verb: Verb) -> None:
     """Refuse who may not do this to every table."""
     require(person, verb)
     if person.tables is not None:
-        detail = f"'{person.name}' is the {person.role} of some tables alone, and this is about all of them"
+        detail = f"'{person.name}' is the {person.role} of only some tables, and this is about all of them"
         raise Problem("unauthorised", 403, detail, "ask a curator of every table")
 
 
 def _reason(record: Mapping[str, Any], curator: Person) -> str:
-    """Return why, and by whose token."""
+    """Return the reason, and the token's owner."""
     written = record.get("reason")
     if not isinstance(written, str) or not written.strip() or len(written) > _REASON["maxLength"]:  # type: ignore[operator]
         raise InvalidParameter(

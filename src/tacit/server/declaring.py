@@ -1,7 +1,7 @@
-"""Tables declared over HTTP: what is sent becomes the lines that a curator would write in the catalog, and no more.
+"""Tables declared over HTTP: a request becomes exactly the lines that a curator would write in the catalog.
 
-The lines are read by the reader of catalogs and opened by what opens them, so a declaration is refused in the same
-words and leaves the same entry however it came. Then the catalog has them, for the next start and for everyone who
+The catalog's own reader parses and opens the lines, so a declaration is refused in the same words and leaves the same
+entry by either way. Then the catalog has them, for the next start and for everyone who
 reads the file. Sources are files under folders that were allowed when the server was started, or tables of a PostgreSQL
 server that the catalog names already.
 """
@@ -49,9 +49,9 @@ CURATE: Verb = "curate"
 OPTIONS: dict[str, Any] = {
     "name": _TEXT,
     "source": {"type": "string", "description": "a file under a folder that the server allows, or a PostgreSQL table"},
-    "unit": {"type": "string", "description": "the column that says whose row it is, or ROW"},
+    "unit": {"type": "string", "description": "the column of people (one value per person), or ROW"},
     "budget": {"type": "object", "description": "epsilon or rho, and delta, as decimal text: for life"},
-    "columns": {"type": "object", "description": "what is public of each column: between, step, keys, type"},
+    "columns": {"type": "object", "description": "public facts about each column: between, step, keys, type"},
     "rows_per_unit": _COUNT,
     "groups_per_unit": _COUNT,
     "neighbours": {"enum": ["add-remove", "replace"]},
@@ -132,7 +132,8 @@ def files_under(desk: Desk) -> list[str]:
 
 
 def allowed_source(source: str, folders: Sequence[Path], catalog: CatalogFile) -> str:
-    """Return a source as the catalog may have it, or refuse it in one sentence, whatever is or is not there."""
+    """Return a source as the catalog may have it, or refuse it in one sentence that does not depend on existing
+    files."""
     if "\0" in source or not source:
         raise _not_allowed()
     if "://" in source:
@@ -243,7 +244,7 @@ def _unwritable() -> Problem:
 
 
 def _replace(path: Path, text: str) -> None:
-    """Write the catalog whole or not at all."""
+    """Write the whole catalog, or leave it unchanged."""
     draft = path.with_name(f".{path.name}.{fresh_bytes(8).hex()}")
     try:
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, path.stat().st_mode & 0o777)

@@ -1,8 +1,9 @@
 """`Desk`: takes a question from a person to its answer, on the table's public clock.
 
-Each thread that answers has connections of its own to the sources, so that one slow question stops nobody; all share
+Every answering thread has separate connections to the sources, so that a slow question does not delay others; all share
 the ledger. A question runs to its end whoever waits for it: a client that goes away has been charged, and gets the
-answer by its key. If the process dies before that, whoever is asked for the key next carries out the same charge.
+answer by its key. If the process dies before that, the next process that is asked for the key carries out the same
+charge.
 """
 
 import asyncio
@@ -49,7 +50,7 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True)
 class Given:
-    """An answer as it leaves: its bytes, and what is left of the budget."""
+    """An answer as it leaves: its bytes, and the rest of the budget."""
 
     body: bytes
     left: str
@@ -57,7 +58,7 @@ class Given:
 
 @dataclass(frozen=True)
 class _Asked:
-    """A question that is being answered, or was: what was asked under its key, and the task that answers it."""
+    """A question that is being answered, or was: the request with its key, and the task that answers it."""
 
     digest: str
     task: "asyncio.Task[Given]"
@@ -65,11 +66,11 @@ class _Asked:
 
 @dataclass
 class Desk:
-    """A catalog, a ledger and those who may ask; `hold` is the public clock of tables that declare none."""
+    """A catalog, a ledger and those who may ask; `hold` is the public clock of tables that do not declare one."""
 
     file: CatalogFile
     ledger: Ledger
-    tokens: KnowsTokens  # the ledger, but for tests
+    tokens: KnowsTokens  # the ledger, replaced in tests
     hold: Fraction = HOLD
     turns_number: int = TURNS
     workers: int = 1  # how many processes have such a desk
@@ -96,7 +97,7 @@ class Desk:
     def warm(self, then: Callable[[], None] = lambda: None) -> None:
         """Open every table once, so that a wrong declaration is reported before the first question.
 
-        What answers need is loaded in the background; `then` is called when this worker is warm.
+        Code for answers is loaded in the background; `then` is called when this worker is warm.
         """
         self._open_tables()
         self.warming.begin(self._answering, self.turns_number, self._open_tables, then)
@@ -134,11 +135,13 @@ class Desk:
             raise too_many_guesses() if is_limited else problem from None
 
     async def aside(self, make: Callable[[], Found]) -> Found:
-        """Run what reads or writes the ledger, and no row, beside the questions; nobody's token waits for it."""
+        """Run what reads or writes the ledger, and no row, beside the questions; tokens are checked without waiting
+        for it."""
         return await asyncio.get_running_loop().run_in_executor(self._beside, make)
 
     async def certificate(self, person: Person, number: int) -> Any:
-        """Return a certificate to the analyst who was charged, to curators and to auditors; to others there is none."""
+        """Return a certificate to the analyst who was charged, to curators and to auditors; for others it does not
+        exist."""
         require(person, "see")
         try:
             found = await self.aside(lambda: self.ledger.certificate(number))
@@ -162,7 +165,7 @@ class Desk:
         self._mark = mark
         try:
             found = read_catalog(self.file.path, may_be_empty=True)
-        except TacitError:  # somebody is writing it, or has made a mistake in it
+        except TacitError:  # the file is being written, or has a mistake
             return
         added = {name: entry for name, entry in found.tables.items() if name not in self.file.tables}
         if added:
@@ -184,7 +187,7 @@ class Desk:
         ]
 
     async def described(self, person: Person, name: str) -> dict[str, Any]:
-        """Return what is declared of a table, its public clock, and what is left of the budget."""
+        """Return the declaration of a table, its public clock, and the rest of the budget."""
         self._require(person, "see", name)
 
         def read() -> dict[str, Any]:
@@ -203,7 +206,8 @@ class Desk:
         """Return what was learned of a table, for how much, and by whom if it is known to that analyst only."""
         session = self._table(name).session
         found: dict[int, dict[str, Any]] = {}
-        for analyst in (None, *self.ledger.analysts(session.registered)):  # one with an own budget has own facts
+        # an analyst with a personal budget has separate facts
+        for analyst in (None, *self.ledger.analysts(session.registered)):
             for each in session.facts(analyst).to_dicts():
                 found.setdefault(each["entry"], {**each, "analyst": analyst})
         return [found[entry] for entry in sorted(found)]
@@ -229,7 +233,7 @@ class Desk:
         return await self._planned(person, made)
 
     async def _planned(self, person: Person, make: Callable[[], Found]) -> Found:
-        """Return what is free; people take turns, so that nobody's many plans keep others waiting."""
+        """Return what is free; people take turns, so that many plans of one person do not delay others."""
         async with self._plan_turns.turn(person.name or ""):
             return await asyncio.get_running_loop().run_in_executor(self._planning, make)
 
@@ -251,12 +255,12 @@ class Desk:
         return await asyncio.shield(asked.task)
 
     async def again(self, person: Person, key: str) -> Given | None:
-        """Return the answer to a question that was asked with this key; None while it has none."""
+        """Return the answer to a question that was asked with this key; None while it is unanswered."""
         require(person, "ask")
         asked = self._asked.get((_standing(person), key))
         if asked is not None:
             return asked.task.result() if asked.task.done() else None
-        # forgotten here, before a restart, or on another replica: the ledger has what was sent
+        # forgotten here, before a restart, or on another replica: the ledger has the request
         run = asyncio.get_running_loop().run_in_executor
         found = await run(self._reading, self.ledger.sent_with, key, person.name)
         name, sent = ("", None) if found is None else found
@@ -271,7 +275,7 @@ class Desk:
             clock = PublicClock(self.hold_of(name), self.now, self.wait)
             try:
                 return await self._answered_here_or_there(person, name, wording, key, clock)
-            finally:  # whatever happened: an answer, a failure, an answer that was stored
+            finally:  # for every outcome: an answer, a failure, a stored answer
                 await self.sleep(clock.seconds_left())
 
     async def _answered_here_or_there(
@@ -287,7 +291,7 @@ class Desk:
         return await run(self._answering, self._run, person, name, wording, key, clock)
 
     def _run(self, person: Person, name: str, wording: Wording, key: str, clock: PublicClock) -> Given:
-        """Return the answer as it leaves; in a thread with connections of its own.
+        """Return the answer as it leaves; run in a thread with separate connections.
 
         The key is in hand meanwhile: should this process die after the charge, the next who has it carries it out.
         """
@@ -300,7 +304,9 @@ class Desk:
                     raise refused_after_learning(refused) from None
                 raise
             if isinstance(answer, Description):
-                raise InvalidParameter("what is public is not asked for\nhint: GET /api/v1/tables/{table} has it")
+                raise InvalidParameter(
+                    "DESCRIBE is not a question\nhint: GET /api/v1/tables/{table} has the public facts"
+                )
             left = json.dumps(dict(answer.facts.left))
             return Given(write_json(answer_record(self._as_first_given(answer, question, key, person))), left)
 
@@ -316,7 +322,7 @@ class Desk:
         return advised(replace(answer, facts=first), *session.notices)
 
     def _forget(self, who: tuple[Hashable, str], task: "asyncio.Task[Given]") -> None:
-        """Keep a finished answer for a while; what was not answered is asked anew when it is sent again."""
+        """Keep a finished answer for a while; an unanswered question is computed again when it is sent again."""
         if task.cancelled() or task.exception() is not None or len(task.result().body) > KEPT_BYTES_MAX:
             self._asked.pop(who, None)
         finished = [each for each, asked in self._asked.items() if asked.task.done()]
@@ -326,9 +332,9 @@ class Desk:
     # --- questions ---
 
     def _question(self, person: Person, name: str, wording: Wording) -> Question:
-        """Return a question as it was sent; one that this person has sent lately is not read again.
+        """Return a question as it was sent; a question that this person has sent lately is not parsed again.
 
-        What others have sent is: how long it takes tells nobody that somebody else has asked the same.
+        Questions of other people are parsed: otherwise the time would reveal that another person has asked the same.
         """
         read = self._read()
         asked = (person.name, person.tables, name, wording.asked)
@@ -372,14 +378,16 @@ class Desk:
         """Return a table that this person may see; others do not exist."""
         if name not in self.file.tables or not sees(person, name):
             raise QueryRefused(
-                f"there is no table '{name[:40]}' here\nhint: GET /api/v1/tables lists what may be asked"
+                f"the table '{name[:40]}' does not exist here\nhint: GET /api/v1/tables lists the tables"
             )
         return self._table(name)
 
     def _public(self, name: str) -> PublicTable:
         """Return a public table of the catalog."""
         if name not in self.file.public:
-            raise QueryRefused(f"there is no public table '{name[:40]}' here\nhint: the curator's catalog names them")
+            raise QueryRefused(
+                f"the public table '{name[:40]}' does not exist here\nhint: the curator's catalog names them"
+            )
         return self._catalog().public(name)
 
     async def public(self, person: Person, name: str) -> dict[str, Any]:
@@ -436,9 +444,9 @@ def _standing(person: Person) -> Hashable:
 
 
 def told(error: Exception) -> Problem:
-    """Return an error as the problem that leaves; of one that is not ours the log has its class, and nothing more.
+    """Return an error as the problem that leaves; for an error that is not ours, only its class goes to the log.
 
-    What is wrong with the ledger names files, addresses and keys of the machine: that is for its own people.
+    Errors of the ledger name files, addresses and keys of the machine: only its operators may see them.
     """
     if not isinstance(error, TacitError | Problem):
         log.error("unexpected %s", type(error).__name__)

@@ -1,4 +1,4 @@
-"""Where the server listens: on this machine by itself, elsewhere only with a certificate or behind a proxy."""
+"""Listening addresses: by default only this machine, elsewhere only with a certificate or behind a proxy."""
 
 import asyncio
 import ipaddress
@@ -30,7 +30,7 @@ ACCEPTED_AT_ONCE = 1  # so that a worker that is busy leaves connections to one 
 
 @dataclass(frozen=True)
 class Listening:
-    """An address, and what makes it safe to listen there."""
+    """An address, and its protection (a certificate or a proxy)."""
 
     host: str = "127.0.0.1"
     port: int = PORT
@@ -51,11 +51,11 @@ class Listening:
 class OwnHosts:
     """The names and addresses under which a server may be asked; a page of another site cannot send these.
 
-    Without this a site whose name is made to point at this machine (DNS rebinding) could open our pages as its own.
+    Without this a site with a name that points at this machine (DNS rebinding) could open our pages.
     """
 
     names: frozenset[str]
-    takes_addresses: bool = False  # it listens on every address of the machine
+    takes_addresses: bool = False  # the server listens on every address of the machine
 
     def has(self, headers: Iterable[tuple[bytes, bytes]]) -> bool:
         """Return whether a request has one Host header, and that is ours; any port will do."""
@@ -81,7 +81,7 @@ def _names_in(certificate: str | None) -> list[str]:
     try:
         found = x509.load_pem_x509_certificate(Path(certificate or "").read_bytes())
         names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except (OSError, ValueError, x509.ExtensionNotFound):  # what is wrong with a certificate is told when it is used
+    except (OSError, ValueError, x509.ExtensionNotFound):  # errors of a certificate are reported when it is used
         return []
     addresses = [str(each) for each in names.get_values_for_type(x509.IPAddress)]
     return [*names.get_values_for_type(x509.DNSName), *addresses]
@@ -101,7 +101,7 @@ def check_listening(listening: Listening) -> None:
         raise InvalidParameter("a certificate and its key belong together\nhint: --certificate FILE --key FILE")
     for path in filter(None, (listening.certificate, listening.key)):
         if not Path(path).is_file():
-            raise InvalidParameter(f"there is no file at {path!r}\nhint: --certificate and --key name PEM files")
+            raise InvalidParameter(f"no file exists at {path!r}\nhint: --certificate and --key name PEM files")
     for name in listening.host_names:
         if not _NAME.fullmatch(name) and not _is_address(name):
             raise InvalidParameter(
@@ -126,8 +126,7 @@ def serve(
 ) -> None:
     """Serve until the process is told to stop; questions that run finish first.
 
-    `opening` opens an application, in each worker by itself. `ready` is told where it listens: port 0 is any that is
-    free.
+    `opening` opens an application, in each worker by itself. `ready` gets the address: port 0 means any free port.
     """
     check_listening(listening)
     with _socket(listening) as listener:
@@ -152,8 +151,8 @@ def _socket(listening: Listening) -> socket.socket:
             f"the server cannot listen on {listening.host}, port {listening.port}: {problem.strerror}"
             "\nhint: another server may be there; --port 0 takes any port that is free"
         ) from None
-    # Connections inherit it. asyncio sets it only where a socket names its protocol, and each reply then waited 40 ms
-    # for the client to acknowledge its head.
+    # Connections inherit it. asyncio sets it only if a socket names its protocol, and otherwise each reply waited 40
+    # ms for the client to acknowledge its head.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener
 
@@ -168,7 +167,8 @@ def _serve_on(listener: socket.socket, app: Any, listening: Listening, tell: Tol
             await super().startup(sockets)
             self.should_exit = self.should_exit or bool(stopped)
             if self.started:
-                listener.listen(WAITING_CONNECTIONS)  # asyncio has made it as short as what it accepts at once
+                # asyncio has made the backlog equal to its batch of accepted connections
+                listener.listen(WAITING_CONNECTIONS)
                 tell()
 
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # a trace may quote what it was about
@@ -179,7 +179,7 @@ def _serve_on(listener: socket.socket, app: Any, listening: Listening, tell: Tol
             log_config=None,
             access_log=False,
             server_header=False,
-            proxy_headers=listening.behind_proxy,  # else anybody could say from where they come
+            proxy_headers=listening.behind_proxy,  # otherwise any client could choose its own address
             forwarded_allow_ips="127.0.0.1",
             ssl_certfile=listening.certificate,
             ssl_keyfile=listening.key,
@@ -233,7 +233,7 @@ def _impatient(patience: float) -> Any:
 
 
 def _signals_kept() -> list[int]:
-    """Note signals that say to stop, and let them end nothing: who serves ends when all that runs is finished.
+    """Note stop signals without ending: the server ends when all running questions are finished.
 
     uvicorn raises them once more when it is done, which would end this process before its questions.
     """

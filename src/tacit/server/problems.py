@@ -1,7 +1,7 @@
-"""Problems as HTTP says them (RFC 9457): the product's own sentence, its hint, and the class of the error.
+"""Problems in HTTP's format (RFC 9457): the product's own sentence, its hint, and the class of the error.
 
-An error of ours depends on the question and on public facts alone, so its words may leave. An error that is not ours
-may quote a row: nothing of it leaves but that it happened.
+Our errors depend only on the question and on public facts, so their words may leave. Other errors may quote a row:
+only the fact that they happened leaves.
 """
 
 from collections.abc import Mapping
@@ -36,13 +36,13 @@ _KINDS: tuple[tuple[type[TacitError], str, int], ...] = (
     (QueryRefused, "refused", 422),
 )
 _TITLES = {
-    "refused": "It was refused, and nothing was charged",
-    "no-room": "The budget has no room for this question, and nothing was charged for it",
+    "refused": "It was refused, and no charge was made",
+    "no-room": "The budget is too small for the question, and no charge was made for it",
     "being-answered": "The question is charged once, and is being answered",
-    "failed-after-charge": "The question was charged and has no answer",
-    "refused-after-learning": "The question was refused; what was learned for it first is charged, and kept",
+    "failed-after-charge": "The question was charged and remains unanswered",
+    "refused-after-learning": "The question was refused; the facts learned for it first are charged, and kept",
     "unauthorised": "A token is needed that may do this",
-    "unknown": "There is nothing here that this token may see",
+    "unknown": "This token may not see it, or it does not exist",
     "not-this-way": "This address is there, and not for this",
     "misdirected": "This server does not have the host name that was asked for",
     "too-many": "Too many requests at once",
@@ -54,7 +54,7 @@ _TITLES = {
 
 @dataclass(eq=False)
 class Problem(Exception):
-    """A reply that is no success."""
+    """A reply other than a success."""
 
     kind: str
     status: int
@@ -106,11 +106,11 @@ def unauthorised() -> Problem:
 
 
 def misdirected() -> Problem:
-    """Return the reply to a request whose Host is not one of this server's."""
+    """Return the reply to a request with a Host that is not one of this server's."""
     detail = "the request was sent to a host name that is not one of this server's"
     return Problem("misdirected", 421, detail, "if the name is right, start the server with --host-names NAME")
 
 
 def unknown(what: str) -> Problem:
-    """Return the one reply to what does not exist and to what a token may not see."""
+    """Return the same reply for missing objects and for objects that a token may not see."""
     return Problem("unknown", 404, f"there is no such {what}", "GET /api/v1/tables lists what this token may ask")

@@ -1,7 +1,7 @@
-"""What the ledger has, for those who may read it: entries page by page, and an answer's numbers as CSV or a picture.
+"""The ledger for its readers: entries page by page, and an answer's numbers as CSV or a picture.
 
-Curators and auditors read every entry; an analyst reads those about themselves. Whoever is of some tables alone reads
-of these alone, and what they may not read is not there.
+Curators and auditors read every entry; an analyst reads those about themselves. Readers of some tables read only
+entries of these, and other entries do not exist for them.
 """
 
 import json
@@ -23,7 +23,7 @@ from tacit.server.replies import Who, json_reply, number_of
 
 PAGE_ENTRIES = 500  # looked at for one reply
 PAGE_BYTES_MAX = 4 << 20
-SVG_HEADERS = {  # an image runs nothing, whatever a key is called; opened as a page, it runs nothing either
+SVG_HEADERS = {  # an image runs no script, with any key as its name; the same if it is opened as a page
     "Content-Security-Policy": (
         "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'; sandbox"
     )
@@ -74,7 +74,7 @@ def add_record_routes(app: FastAPI, desk: Desk, who: Who) -> None:
 
 
 def page(ledger: Ledger, person: Person, first: int) -> dict[str, Any]:
-    """Return the entries that a person may read, from a number on, and the number to go on from (None: the end)."""
+    """Return the entries that a person may read, from a number on, and the next number (None: the end)."""
     entries, number = read_entries(ledger, person, first, PAGE_ENTRIES)
     return {"entries": entries, "next": number if number <= ledger.length() else None}
 
@@ -82,7 +82,7 @@ def page(ledger: Ledger, person: Person, first: int) -> dict[str, Any]:
 def read_entries(ledger: Ledger, person: Person, first: int, most: int) -> tuple[list[dict[str, Any]], int]:
     """Return those of `most` entries, from a number on, that a person may read, as they may; and the next number.
 
-    The pages and the API both read entries here, and nowhere else.
+    The pages and the API read entries only here.
     """
     require(person, "see")
     tables = {table.id: table for table in ledger.tables()}
@@ -102,7 +102,8 @@ def read_entries(ledger: Ledger, person: Person, first: int, most: int) -> tuple
 def without_others(person: Person, entry: Entry, tables: Tables) -> Entry:
     """Return an entry without the texts that may name tables which a person may not see.
 
-    These are reasons, which curators write, and words of a denial. A budget's reason is about all tables of its people.
+    Reasons, which curators write, and words of a denial are such texts. A budget's reason is about all tables of its
+    people.
     """
     hidden = {name: "" for name in FREE_TEXTS if name in entry.record}
     about = [table.name for table in tables.values() if table.cohort == entry.record.get("people")]
@@ -144,7 +145,7 @@ def _same(name: str | None, person: Person) -> bool:
 
 
 def _charge_of(ledger: Ledger, entry: Entry) -> dict[str, Any]:
-    """Return the charge that a charge, a refusal, an answer, an attempt or what was learned in one is about."""
+    """Return the charge of a charge, a refusal, an answer, an attempt or a fact learned in one."""
     found: Entry | None = entry
     if found is not None and found.kind == "fact":
         found = ledger.entry(int(found.record["answer"]))
@@ -168,7 +169,7 @@ def _shown(ledger: Ledger, entry: Entry, readable: Entry, tables: Tables) -> dic
 
 
 async def kept(desk: Desk, person: Person, number: int) -> Answer:
-    """Return an answer as the ledger keeps it, to who may have its certificate."""
+    """Return an answer as the ledger keeps it, to people who may have its certificate."""
     record = await desk.certificate(person, number)
     if record.get("shown") is None:
         raise unknown("answer")

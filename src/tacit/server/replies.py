@@ -1,4 +1,4 @@
-"""What every route needs: who sent a request, its body, a page's number, and a record as a reply."""
+"""Common parts of every route: the sender of a request, its body, a page's number, and a record as a reply."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
@@ -32,18 +32,18 @@ async def body_of(request: Request) -> bytes:
 
 
 async def record_of(request: Request, known: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the object that a body holds, if it has known names alone."""
+    """Return the object that a body holds, if all its names are known."""
     record = read_json(await body_of(request), bytes_max=BODY_BYTES_MAX)
     if not isinstance(record, dict):
-        raise InvalidParameter(f"the body must be an object\nhint: it has {', '.join(known)}")
+        raise InvalidParameter(f"the body must be an object\nhint: its names are {', '.join(known)}")
     for name in record:
         if name not in known:
-            raise InvalidParameter(f"the body has no '{name[:40]}'\nhint: it has {', '.join(known)}")
+            raise InvalidParameter(f"the body may not have '{name[:40]}'\nhint: its names are {', '.join(known)}")
     return record
 
 
 def number_of(written: str, what: str) -> int:
-    """Return the number in a path, or the one reply to what does not exist."""
+    """Return the number in a path, or the reply for missing objects."""
     if not written.isascii() or not written.isdecimal() or len(written) > NUMBER_DIGITS_MAX:
         raise unknown(what)
     return int(written)

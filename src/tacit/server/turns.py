@@ -1,8 +1,8 @@
-"""Turns: how many questions run at once, and whose is next.
+"""Turns: the number of questions that run at once, and the order of the others.
 
-Who waits is served by analyst, in rotation, so that one who asks a thousand questions delays the next person by one. An
-analyst has at most half of the turns at once: slow questions of one never take all. A turn lasts until its answer
-leaves on the public clock, not until it is ready, so that when the next one starts tells nothing of the rows either.
+Analysts are served in rotation, so that a thousand questions of one person delay the next person by one. An analyst has
+at most half of the turns at once: slow questions of one never take all. A turn lasts until its answer leaves on the
+public clock, not until it is ready, so that the start of the next one does not depend on the rows either.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ class Turns:
                 "too-many",
                 429,
                 "too many questions wait already",
-                "wait for answers before asking more; nothing was charged for this one",
+                "wait for answers before asking more; no charge was made for this one",
                 headers={"Retry-After": "1"},
             )
         mine: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -69,7 +69,7 @@ class Turns:
         self._hand_out()
 
     def _hand_out(self) -> None:
-        """Give free turns to analysts in rotation: whoever has had one goes to the end."""
+        """Give free turns to analysts in rotation: an analyst who had one goes to the end."""
         while self._free:
             analyst = next((each for each in self._waiting if self._held[each] < self.each_most), None)
             if analyst is None:

@@ -1,7 +1,7 @@
-"""What a worker loads and tries before it is ready, so that the first people who ask do not pay for it in time.
+"""The warm-up of a worker before it is ready, so that the first questions are not slower.
 
-It compiles or loads the kernel's loops, opens the tables in every thread that answers, and asks one question about
-made-up rows, in a ledger that is kept nowhere: parser, planner, engine and noise have then run once. No protected row
+The worker compiles or loads the kernel's loops, opens the tables in every answering thread, and asks one question about
+made-up rows, in a ledger in memory: parser, planner, engine and noise have then run once. No protected row
 is read, and no budget is charged.
 """
 
@@ -21,7 +21,7 @@ from tacit.engine import is_possible, is_ready, warm_up
 from tacit.ledger import TRYOUT
 from tacit.privacy import epsilon
 
-COMPILING_SECONDS = 180  # so long a worker waits for the loops; without them it answers by SQL
+COMPILING_SECONDS = 180  # seconds that a worker waits for the loops; without them it answers by SQL
 LOOK_SECONDS = 0.25
 THREADS_MAX = 16  # threads beyond these open the tables when they are first used
 
@@ -45,7 +45,8 @@ class Warming:
         return self._is_done.is_set()
 
     def begin(self, threads: Executor, number: int, open_tables: Callable[[], None], then: Callable[[], None]) -> None:
-        """Warm the worker in the background, and call `then` at the end; what fails here is tried again when asked."""
+        """Warm the worker in the background, and call `then` at the end; failed steps are tried again with a
+        question."""
         self._is_done.clear()
 
         def run() -> None:
@@ -55,7 +56,7 @@ class Warming:
                 waiting.append(threads.submit(ask_made_up_rows))
                 for each in waiting:
                     each.result()
-            except Exception as error:  # noqa: BLE001 - whoever asks is told what is wrong then
+            except Exception as error:  # noqa: BLE001 - the first question reports the error
                 if not self._is_stopped.is_set():
                     log.warning("the server could not warm up: %s", type(error).__name__)
             finally:
@@ -65,7 +66,7 @@ class Warming:
         threading.Thread(target=run, daemon=True).start()
 
     def stop(self) -> None:
-        """Wait for nothing more."""
+        """Stop all waiting."""
         self._is_stopped.set()
 
 

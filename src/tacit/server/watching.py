@@ -1,8 +1,8 @@
-"""What the people who run a server see of it: whether it is ready, counts of requests, and a log of JSON lines.
+"""A server's reports to its operators: whether it is ready, counts of requests, and a log of JSON lines.
 
-None of it depends on a row. A request is counted and logged when its reply leaves, which after a charge is at a public
-tick. There is no duration, no size, no memory and no length of a queue in it, and never a body or an error's own text.
-A wrong token, a refusal and a token's use are each a line, so that with the ledger's entries a day can be told again.
+The reports do not depend on any row. A request is counted and logged when its reply leaves, which after a charge is at
+a public tick. Durations, sizes, memory, queue lengths, bodies and error texts are left out. A wrong token, a refusal
+and a token's use each make a line, so that the log and the ledger's entries together document a day.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from tacit.server.desk import Desk
 from tacit.server.problems import Problem
 from tacit.server.replies import Who
 
-READY_SECONDS = 1.0  # so long an answer to "are you ready" holds: whoever asks without a token costs little
+READY_SECONDS = 1.0  # seconds for which a readiness check is kept: requests without a token cost little
 SERIES_MAX = 2_000
 WRITTEN_SECONDS = 1.0
 METHODS = frozenset({"GET", "HEAD", "POST", "DELETE"})
@@ -37,7 +37,7 @@ log = logging.getLogger("tacit.server.requests")
 
 
 class Watching:
-    """Counts of what left, by route and status, and a line of the log for each.
+    """Counts of replies, by route and status, and a line of the log for each.
 
     Several processes that serve together have a `folder`: each writes its own counts there, within a second, and any of
     them adds all up when it is asked. The counts of one that ended stay.
@@ -50,7 +50,7 @@ class Watching:
         self._problems: Counter[str] = Counter()
 
     def note(self, scope: Any, status: int, problem: str | None) -> None:
-        """Count a reply that leaves, and log it: who asked which route, and the class of what was wrong."""
+        """Count a reply that leaves, and log it: the person, the route, and the class of the problem."""
         route = getattr(scope.get("route"), "path_format", "none")
         method = scope["method"] if route != "none" and scope["method"] in METHODS else "any"
         key = (method, route, status)
@@ -83,7 +83,7 @@ class Watching:
             (self._folder / f"{WARM}{os.getpid()}").touch()
 
     def are_warm(self, workers: int) -> bool:
-        """Return whether so many processes are warm; by itself a process asks its own desk."""
+        """Return whether this number of processes is warm; by itself a process asks its own desk."""
         return self._folder is None or len(list(self._folder.glob(f"{WARM}*"))) >= workers
 
     def _all(self) -> tuple[Counter[tuple[str, str, int]], Counter[str]]:
@@ -117,7 +117,7 @@ class Watching:
 
 
 def asker(authorization: str | None, name: str | None) -> dict[str, Any]:
-    """Return what a log says of who asks: their name, and the id of the token, which is no secret."""
+    """Return the log's name for a person: the name, and the id of the token, which is not secret."""
     found = TOKEN.match(authorization or "")
     return {"person": name, "token": None if found is None else found[1]}
 
@@ -156,7 +156,7 @@ def _is_readable(desk: Desk) -> bool:
 
 
 class JsonLines(logging.Formatter):
-    """A log of JSON lines: the time, the level, and what happened; nothing of an exception but its class."""
+    """A log of JSON lines: the time, the level, and the event; only the class of an exception is written."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return one line."""
@@ -167,7 +167,7 @@ class JsonLines(logging.Formatter):
 
 
 def log_failures_to(path: str) -> None:
-    """Write the classes of errors of engines to a file that its owner alone may read: they may depend on rows."""
+    """Write the classes of errors of engines to a file that only its owner may read: they may depend on rows."""
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     except OSError as problem:

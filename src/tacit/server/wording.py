@@ -1,4 +1,4 @@
-"""The body of a plan or a question, read: which names there are, and what each may hold.
+"""The body of a plan or a question, parsed: its allowed names, and their types.
 
 All of it happens before a plan is made. Amounts are decimal text, exact, as on the command line.
 """
@@ -22,15 +22,15 @@ _SQL_ONLY = ("between", "per_unit", "dialect", "most")
 
 @dataclass(frozen=True)
 class Wording:
-    """A question as it was sent: a tree or SQL with its words, how much to spend, and what the body was."""
+    """A parsed question: a tree or SQL with its options, the amount to spend, and the original body."""
 
     tree: Any = None
     sql: str | None = None
     sql_words: Mapping[str, Any] = field(default_factory=dict)
     spending: Mapping[str, Any] = field(default_factory=dict)
-    flags: Mapping[str, Any] = field(default_factory=dict)  # what only an answer has
+    flags: Mapping[str, Any] = field(default_factory=dict)  # options that only answers use
     digest: str = ""  # of the body
-    asked: str = ""  # of the question in it, whatever it may spend
+    asked: str = ""  # the question's own options, without the amount
     body: str = ""
 
 
@@ -42,7 +42,7 @@ def read_wording(body: bytes, *, may_answer: bool) -> Wording:
         raise InvalidParameter('the body must be an object\nhint: {"sql": "SELECT COUNT(*) FROM t", "epsilon": "1"}')
     for name in record:
         if name not in known:
-            raise InvalidParameter(f"the body has no '{name[:40]}'\nhint: it has {', '.join(known)}")
+            raise InvalidParameter(f"the body may not have '{name[:40]}'\nhint: its names are {', '.join(known)}")
     if ("sql" in record) == ("question" in record):
         raise InvalidParameter("give a question as a tree, or sql, and not both\nhint: tacit.connect writes the tree")
     if "question" in record and any(name in record for name in _SQL_ONLY):
@@ -123,7 +123,7 @@ def _text(written: Any, name: str) -> str:
 
 def _object(written: Any, name: str) -> Mapping[str, Any]:
     if not isinstance(written, dict):
-        raise InvalidParameter(f"{name} must be an object from a name to what it is given\nhint: leave it out")
+        raise InvalidParameter(f"{name} must be an object that maps names to values\nhint: leave it out")
     if len(written) > NAMES_MAX:
         raise InvalidParameter(f"{name} has more than {NAMES_MAX} names\nhint: ask several smaller questions")
     return written

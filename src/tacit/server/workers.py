@@ -1,8 +1,8 @@
 """Worker processes: the same server several times on one socket, and a parent that replaces one that dies.
 
-The parent reads no row and answers nothing: it loads the program, forks workers and waits. A worker is what a replica
-is, with a desk, connections and a ledger of its own, so that none trusts another's memory, and the ledger alone says
-what was charged. All accept from one socket: connections that wait in it outlive a worker that is killed.
+The parent reads no row and does not answer: it loads the program, forks workers and waits. A worker is like a replica,
+with its own desk, connections and ledger. Workers do not share memory, and only the ledger decides about charges. All
+accept from one socket: connections that wait in it outlive a worker that is killed.
 """
 
 import gc
@@ -47,10 +47,11 @@ def share_of(number: int, workers: int) -> int:
 
 @dataclass
 class Workers:
-    """A number of processes that do the same work until they are told to stop.
+    """A number of processes that do the same work until they are stopped.
 
-    `work` runs in each of them. It calls what it is given as soon as it can be asked, and returns when it is told to
-    stop (SIGTERM). `ready` is called here, once, when the first worker can be asked, and `stopping` when all are told.
+    `work` runs in each of them. `work` calls its argument as soon as it can serve, and returns when it is stopped
+    (SIGTERM). `ready` is called here, once, when the first worker can serve, and `stopping` when all have been
+    signalled.
     """
 
     number: int
@@ -63,10 +64,10 @@ class Workers:
     _too_soon: int = field(default=0, init=False)  # how many have ended soon after they began, one after the other
 
     def run(self) -> None:
-        """Keep all workers running until this process is told to stop; then let each finish what it does."""
+        """Keep all workers running until this process is stopped; then let each finish what it does."""
         self._lifeline, self._held = os.pipe()  # workers see its other end close when this process is gone
         before = {each: signal.signal(each, self._stop) for each in STOPS}
-        gc.freeze()  # what was loaded stays shared among processes
+        gc.freeze()  # loaded code stays shared among processes
         try:
             self._start_first()
             while len(self._alive) < self.number and self._start():
@@ -80,7 +81,7 @@ class Workers:
             os.close(self._held)
 
     def _start_first(self) -> None:
-        """Start a worker and wait until it can be asked; what is wrong with a declaration is told here."""
+        """Start a worker and wait until it can be asked; errors in a declaration are reported here."""
         read, write = os.pipe()
         pid = self._start(write)
         os.close(write)
@@ -96,7 +97,7 @@ class Workers:
             raise _error_of(told)
 
     def _start(self, tell: int | None = None) -> int | None:
-        """Fork a worker and return its process; None where all are told to stop."""
+        """Fork a worker and return its process; None if all are stopping."""
         sys.stdout.flush()
         sys.stderr.flush()
         signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)  # else a new worker would take one for the parent's
@@ -110,7 +111,7 @@ class Workers:
         return pid
 
     def _become_worker(self, tell: int | None) -> NoReturn:
-        """Do the work, and end this process; nothing of the parent's goes on in it."""
+        """Do the work, and end this process; the parent's code does not continue in it."""
         code = 1
         try:
             for each in STOPS:
@@ -120,7 +121,7 @@ class Workers:
             threading.Thread(target=_end_with_parent, args=(self._lifeline,), daemon=True).start()
             self.work(lambda: _say(tell, b"ready"))
             code = 0
-        except BaseException as error:  # noqa: BLE001 - the parent goes on; its class is all that is told of a stranger
+        except BaseException as error:  # noqa: BLE001 - the parent goes on; only the class of a foreign error is shown
             named = isinstance(error, TacitError)
             log.error("a worker ended: %s", type(error).__name__)  # noqa: TRY400 - a trace may quote a row
             _say(tell, json.dumps([type(error).__name__, str(error) if named else ""]).encode())
@@ -131,7 +132,7 @@ class Workers:
             os._exit(code)
 
     def _replace(self, pid: int, _status: int) -> None:
-        """Start another worker for one that has ended, unless it was told to."""
+        """Start another worker for one that has ended, unless it was stopped on purpose."""
         began = self._alive.pop(pid, None)
         if began is None or self._is_stopping:
             return
@@ -142,7 +143,7 @@ class Workers:
         self._start()
 
     def _stop(self, number: int, _frame: FrameType | None) -> None:
-        """Tell every worker to finish; told twice, they end at once, and what was charged stays charged."""
+        """Tell every worker to finish; on a second signal they end at once, and charges stay."""
         how = signal.SIGKILL if self._is_stopping and number == signal.SIGINT else signal.SIGTERM
         self._is_stopping = True
         self.stopping()

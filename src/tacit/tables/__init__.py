@@ -1,4 +1,4 @@
-"""Tables: what is protected, what is public about it, and where its rows come from."""
+"""Tables: the protected part, the public part, and the source of rows."""
 
 from tacit.tables.catalog import (
     BYTES_MAX,

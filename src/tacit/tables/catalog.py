@@ -1,7 +1,7 @@
 """`tacit.toml`: tables, units, ranges, keys, bounds, budgets and the ledger, written once by the curator.
 
-This file reads and checks the catalog. An error names the line and what to write there. Opening tables is left to the
-door.
+This file reads and checks the catalog. The message of an error names the line and the correction. Opening tables is
+left to the door.
 """
 
 import os
@@ -45,7 +45,7 @@ PERSON_OPTIONS = ("role", "tables", "until", "budget", "period")
 
 @dataclass(frozen=True)
 class CatalogEntry:
-    """One table of a catalog: its name, its source, and the other options of `tacit.table`."""
+    """A table of a catalog: its name, its source, and the other options of `tacit.table`."""
 
     name: str
     source: str = field(repr=False)  # an address may have a password in it
@@ -75,7 +75,7 @@ def without_password(source: str) -> str:
 
 @dataclass(frozen=True)
 class CatalogPerson:
-    """Someone who may ask: their role, of which tables (None: all), until when, and what they may spend on each."""
+    """A person who may ask: role, tables (None: all), end of access, and budget for each."""
 
     name: str
     role: str
@@ -161,7 +161,7 @@ class _CatalogReader:
         return self._beside(written) if written else None
 
     def _check_people(self, name: str, entry: CatalogEntry, entries: Mapping[str, CatalogEntry]) -> None:
-        """A table of the same people as another has that one's budget, so it states none."""
+        """A table of the same people as another shares its budget, and declares none."""
         other = entry.options.get("same_people_as")
         at = ("tables", name, "same_people_as")
         if other is None:
@@ -178,12 +178,12 @@ class _CatalogReader:
         """Return the public tables: no unit, no budget."""
         written = self.content.get("public", {})
         if not isinstance(written, dict):
-            self._refuse(("public",), "public must be a table of tables", "write [public.wards] on a line of its own")
+            self._refuse(("public",), "public must be a table of tables", "write [public.wards] on a separate line")
         found: dict[str, CatalogEntry] = {}
         for name, entry in written.items():
             at = ("public", name)
             if not isinstance(entry, dict) or not isinstance(entry.get("source"), str):
-                self._refuse(at, f"[public.{name}] has no source", 'add a line such as source = "wards.parquet"')
+                self._refuse(at, f"[public.{name}] lacks a source", 'add a line such as source = "wards.parquet"')
             self._only(PUBLIC_OPTIONS, entry, at)
             if name in entries:
                 self._refuse(at, f"'{name}' is a protected table too", "give the public table another name")
@@ -195,16 +195,16 @@ class _CatalogReader:
         return found
 
     def _people(self, entries: Mapping[str, CatalogEntry]) -> dict[str, CatalogPerson]:
-        """Return the people; what a name and a role may be is the ledger's to say."""
+        """Return the people; the ledger checks names and roles."""
         written = self.content.get("people", {})
         if not isinstance(written, dict):
-            self._refuse(("people",), "people must be a table of people", "write [people.ben] on a line of its own")
+            self._refuse(("people",), "people must be a table of people", "write [people.ben] on a separate line")
         return {name: self._person(name, entry, entries) for name, entry in written.items()}
 
     def _person(self, name: str, entry: Any, entries: Mapping[str, CatalogEntry]) -> CatalogPerson:
         at = ("people", name)
         if not isinstance(entry, dict):
-            self._refuse(at, f"'{name}' is not a person", f"write [people.{name}] on a line of its own")
+            self._refuse(at, f"'{name}' is not a person", f"write [people.{name}] on a separate line")
         self._only(PERSON_OPTIONS, entry, at)
         tables = entry.get("tables")
         if tables is not None and (not isinstance(tables, list) or any(each not in entries for each in tables)):
@@ -230,7 +230,7 @@ class _CatalogReader:
     def _entry(self, name: str, written: Any) -> CatalogEntry:
         at = ("tables", name)
         if not isinstance(written, dict):
-            self._refuse(at, f"'{name}' is not a table", f"write [tables.{name}] on a line of its own")
+            self._refuse(at, f"'{name}' is not a table", f"write [tables.{name}] on a separate line")
         self._only(TABLE_OPTIONS, written, at)
         for word in ("source", "unit"):
             if not isinstance(written.get(word), str):

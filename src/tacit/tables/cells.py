@@ -2,9 +2,9 @@
 
 An engine that converts while it scans fails on a cell that does not fit: text that is not UTF-8, a time beyond the
 range of microseconds, a decimal with more digits than its type. So the engine gets checked texts and decimals, bytes
-and whole numbers, and SQL that turns them into values; a cell that does not fit becomes NULL. How a column is read
-depends on its type alone, and is decided before any row is read. Below: the checks of texts and decimals, which nobody
-else makes. A buffer of decimal(38, 0) can hold 2^127, on which an engine fails.
+and whole numbers, and SQL that turns them into values; a cell that does not fit becomes NULL. The reading of a column
+depends only on its type, and is decided before any row is read. Below: the checks of texts and decimals, which other
+libraries leave out. A buffer of decimal(38, 0) can hold 2^127, on which an engine fails.
 """
 
 from collections.abc import Iterable
@@ -28,7 +28,7 @@ TEXT_BYTES_MAX = 1 << 15
 
 @dataclass(frozen=True)
 class Reading:
-    """One readable column: the Arrow type its cells are handed over in, and the SQL that gives them their meaning."""
+    """A readable column: the Arrow type of its cells, and the SQL that gives them their meaning."""
 
     name: str
     stored: pa.DataType
@@ -47,7 +47,7 @@ class Reading:
 
 
 def reading_of(name: str, kind: pa.DataType) -> Reading | None:
-    """Return how a column of an Arrow type is read, or None if some cell of that type could not be read."""
+    """Return the reading of a column of an Arrow type, or None if some cell of that type could not be read."""
     kind = value_type(kind)
     column = quoted(name)
     if pat.is_float16(kind):
@@ -55,7 +55,7 @@ def reading_of(name: str, kind: pa.DataType) -> Reading | None:
     if pat.is_duration(kind):
         return Reading(name, pa.int64(), column)
     if pat.is_decimal32(kind) or pat.is_decimal64(kind) or pat.is_decimal128(kind):
-        # engines have no scales below 0
+        # engines do not have scales below 0
         return None if kind.scale < 0 else Reading(name, pa.decimal128(kind.precision, kind.scale), column)
     if kind == pa.timestamp("us") or _is_harmless(kind):
         return Reading(name, kind, column)
@@ -115,14 +115,14 @@ def _is_harmless(kind: pa.DataType) -> bool:
 
 
 def _as_text(kind: pa.DataType) -> pa.DataType | None:
-    """Return the type that text is handed over in; a column of nothing is text that is all NULL."""
+    """Return the type that text is handed over in; an empty column is text that is all NULL."""
     if pat.is_large_string(kind) or pat.is_string_view(kind):
         return pa.large_string()
     return pa.string() if pat.is_string(kind) or pat.is_null(kind) else None
 
 
 def _time(column: str, unit: str) -> str:
-    """A count of units since 1970 as a time in microseconds, rounded down; NULL where the calendar has no such year."""
+    """A count of units since 1970 as a time in microseconds, rounded down; NULL if the calendar lacks such a year."""
     per = PER_SECOND[unit]
     low, high = FIRST_SECOND * per, (LAST_SECOND + 1) * per - 1
     if per > 10**6:  # nanoseconds: all of them are inside the calendar
@@ -136,7 +136,7 @@ def _time(column: str, unit: str) -> str:
 
 
 def sound_texts(chunk: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Return texts as `kind`, NULL where a cell is too long or its bytes are not UTF-8."""
+    """Return texts as `kind`, NULL if a cell is too long or its bytes are not UTF-8."""
     if pat.is_string_view(chunk.type):
         chunk = chunk.view(pa.binary_view()).cast(pa.large_binary()).view(kind)
     elif pat.is_null(chunk.type):
@@ -169,7 +169,7 @@ def _sound_text(cell: bytes) -> str | None:
 
 
 def sound_decimals(chunk: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Return decimals of any width as `kind`, NULL where a cell has more digits than `kind` has."""
+    """Return decimals of any width as `kind`, NULL if a cell has more digits than `kind` has."""
     buffer = chunk.buffers()[1]
     if buffer is None or not len(chunk):
         return pa.nulls(len(chunk), kind)

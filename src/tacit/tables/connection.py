@@ -117,15 +117,15 @@ def open_database(backend: sql.Connection, text: str, *, name: str) -> str:
     found = _FILE.fullmatch(text)
     path, table = (text, None) if found is None else (found["path"], found["name"])
     if not os.path.isfile(path):
-        raise QueryRefused(f"there is no file at {path!r}\nhint: give the path of a DuckDB file, and its table")
+        raise QueryRefused(f"no file exists at {path!r}\nhint: give the path of a DuckDB file, and its table")
     try:
         # attached to a database of our own: settings belong to a database, and its file may be opened more than once
         backend.con.execute(f"ATTACH {literal(os.path.realpath(path))} AS {name} (TYPE duckdb, READ_ONLY)")
         backend.con.execute(f"USE {name}")
     except Exception:  # noqa: BLE001 - for any reason, its tables cannot be read
         raise QueryRefused(
-            f"{path!r} cannot be opened as a DuckDB database for reading\nhint: it may be open for writing elsewhere,"
-            " or be no DuckDB file; in Python, give your connection: (connection, 'flights')"
+            f"{path!r} cannot be opened as a DuckDB database for reading\nhint: it may be open for writing "
+            "elsewhere, or not be a DuckDB file; in Python, give your connection: (connection, 'flights')"
         ) from None
     if table is None:
         names = _names(backend)
@@ -148,7 +148,9 @@ def named_table(backend: sql.Connection, name: str) -> tuple[sql.Stored, str]:
             return backend.table(last, within), last
         except Exception:  # noqa: BLE001, S112 - for any reason, there is no such table
             continue
-    raise QueryRefused(f"this DuckDB database has no table {name!r}\nhint: its tables: {_listed(_names(backend))}")
+    raise QueryRefused(
+        f"this DuckDB database does not have a table {name!r}\nhint: its tables: {_listed(_names(backend))}"
+    )
 
 
 def _names(backend: sql.Connection) -> list[str]:

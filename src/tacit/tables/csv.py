@@ -1,10 +1,9 @@
-"""CSV files, read so that no row can change what the file is or what another row is.
+"""CSV files, read so that no row can change the structure of the file or another row.
 
-Names and delimiter come from the first line alone. After it every line is a row by itself, however the first one ends:
-a quote that is never closed reaches to the end of its own line and no further. A line counts where it has as many
-fields as the first line and its quotes are closed; any other is left out, and so is one that is not UTF-8 or is
-megabytes long. Every field is text, an empty one NULL. A line break inside a field therefore breaks its row
-(docs/sharp-edges.md).
+Names and delimiter come only from the first line. Every later line is a row by itself, however the first one ends: a
+quote that is never closed ends with its own line. A line counts if it has the first line's number of fields and its
+quotes are closed; any other is left out, and so is one that is not UTF-8 or is megabytes long. Every field is text, an
+empty one NULL. A line break inside a field therefore breaks its row (docs/sharp-edges.md).
 """
 
 import csv
@@ -19,9 +18,9 @@ from tacit.tables.connection import literal
 DELIMITERS = (",", "\t", ";", "|")
 HEADER_BYTES_MAX = 1_000_000
 LINE_BYTES_MAX = 2_000_000
-# A delimiter that occurs in no line: without a delimiter or a quote to find, the engine returns whole lines.
+# A delimiter that never occurs: without a delimiter or a quote to find, the engine returns whole lines.
 NEVER = "\x01\x02\x03\x04"
-# Each \r and each \n ends a line. With \r\n, the engine would take \r and any one character after it for a line end.
+# Both \r and \n end a line. With \r\n, the engine would take \r and any one character after it for a line end.
 LINE_END = r"'\n'"
 
 
@@ -35,7 +34,7 @@ def read_csv(backend: Any, paths: Sequence[str], *, name: str) -> None:
 
 
 def read_header(path: str) -> tuple[tuple[str, ...], str]:
-    """Return the names and the delimiter of a CSV file, from its first line and nothing else."""
+    """Return the names and the delimiter of a CSV file, only from its first line."""
     with Path(path).open("rb") as file:
         line = file.readline(HEADER_BYTES_MAX)
     try:
@@ -51,7 +50,7 @@ def read_header(path: str) -> tuple[tuple[str, ...], str]:
     names = tuple(next(csv.reader([text], delimiter=delimiter)))
     for number, each in enumerate(names, 1):
         if not each.strip():
-            raise QueryRefused(f"column {number} of {path!r} has no name\nhint: name every column in the first line")
+            raise QueryRefused(f"column {number} of {path!r} lacks a name\nhint: name every column in the first line")
     seen = [each.lower() for each in names]
     for index, each in enumerate(seen):
         if each in seen[:index]:
@@ -81,7 +80,7 @@ def _lines(paths: Sequence[str]) -> str:
 
 
 def _fields(lines: str, names: Sequence[str], delimiter: str) -> str:
-    """Lines as fields: split where there is no quote, taken apart by a pattern where there is one."""
+    """Lines as fields: split if there is no quote, otherwise parsed by a pattern."""
     between = "\\|" if delimiter == "|" else delimiter  # as a pattern writes it
     field = f'"(?:[^"]|"")*"|[^"{delimiter}][^{delimiter}]*|'
     pattern = literal("^" + between.join([f"({field})"] * len(names)) + "$")

@@ -1,7 +1,7 @@
-"""A table's declaration as JSON, and back, for a client that builds questions where no rows are.
+"""A table's declaration as JSON, and back, for a client that builds questions without rows.
 
-All of it is public. Unlike the record that the ledger keeps, it has every type and key as it is, so that a question is
-read and refused on the client as it would be beside the rows.
+All of it is public. Unlike the ledger's record, it has every type and key unchanged, so that a question is read and
+refused on the client as on the server.
 """
 
 from collections.abc import Mapping

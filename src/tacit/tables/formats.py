@@ -231,7 +231,7 @@ def _from_frame(frame: pa.Table, written: Mapping[str, WrittenFacts]) -> Source:
     refuse_duplicates(frame.column_names)
     if all(reading_of(field.name, field.type) is None for field in frame.schema):
         raise InvalidParameter(
-            "the frame has no column of a type that can be read\nhint: convert a column to text or a number"
+            "the frame lacks a column of a type that can be read\nhint: convert a column to text or a number"
         )
     return _in_our_engine(Own(partial(_frame_into, frame)), written)
 
@@ -263,8 +263,8 @@ def _from_files(pattern: str, written: Mapping[str, WrittenFacts]) -> Source:
     paths = sorted(glob.glob(pattern)) if glob.has_magic(pattern) else [pattern] if os.path.isfile(pattern) else []
     if not paths:
         raise QueryRefused(
-            f"there is no file at {pattern!r}\nhint: give the path of a Parquet or CSV file, a glob of them, or a table"
-            " of a DuckDB file: 'air.duckdb?table=flights'"
+            f"no file exists at {pattern!r}\nhint: give the path of a Parquet or CSV file, a glob of them, or a "
+            "table of a DuckDB file: 'air.duckdb?table=flights'"
         )
     paths = [os.path.realpath(path) for path in paths]
     if any(glob.has_magic(path) for path in paths):

@@ -1,6 +1,6 @@
 """Converts frames and key lists to Arrow tables; types come from declarations and dtypes, never from cells.
 
-An object column of a frame is text, whatever it holds: guessing its type would let one odd row change the schema.
+An object column of a frame is text, with any content: guessing its type would let one odd row change the schema.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ from tacit.errors import InvalidParameter
 from tacit.tables.schema import KeyValue
 
 EXACT = Context(prec=100)
-# Types whose text describes an object completely, so that different objects have different texts.
+# Types with a text that describes an object completely, so that different objects have different texts.
 WRITTEN = (str, bytes, Number, Decimal, np.bool_, np.datetime64, date, time, timedelta, UUID)
 KEY_TYPES: dict[str, pa.DataType] = {
     "bool": pa.bool_(),
@@ -99,11 +99,11 @@ def _from_pandas(frame: Any) -> pa.Table:
 
 
 def _series(series: Any, name: str) -> pa.ChunkedArray:
-    """Return a column typed by its dtype alone; the codes of a category are replaced by what they stand for."""
+    """Return a column typed only by its dtype; the codes of a category are replaced by their values."""
     if str(series.dtype) == "category":
         codes = series.cat.codes.to_numpy()
         values = _series(series.cat.categories, name)
-        if pa.types.is_string(values.type):  # each is repeated: together they may be more than 2^31 bytes
+        if pa.types.is_string(values.type):  # repeated ones: together they may be more than 2^31 bytes
             values = values.cast(pa.large_string())
         return values.take(pa.array(codes, pa.int64(), mask=codes < 0))
     if str(series.dtype) == "object" or getattr(series.dtype, "storage", None) == "python":
@@ -119,7 +119,7 @@ def _series(series: Any, name: str) -> pa.ChunkedArray:
 
 
 def _text(cell: Any) -> str | None:
-    """Return an object cell as text, or NULL where it has no text of its own; nothing fails.
+    """Return an object cell as text, or NULL if its text is incomplete; nothing fails.
 
     Two cells get the same text only if they are written alike, so no two ids become one. A lone surrogate, which UTF-8
     cannot hold, is not replaced. A list or another object is NULL, because its text may leave something out.

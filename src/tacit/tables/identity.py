@@ -115,7 +115,7 @@ def _entry(backend: sql.Connection, named: sql.Stored) -> _Entry:
         entries = [entry for entry in entries if entry.full_name in read]
     if len(entries) != 1:
         raise QueryRefused(
-            f"this DuckDB connection has no table '{named.name}', or has more than one"
+            f"this DuckDB connection does not have exactly one table '{named.name}'"
             f"\nhint: be exact: (connection, 'file.main.{named.name}')"
         )
     return entries[0]
@@ -146,8 +146,8 @@ def refuse_other_stores(name: str, kind: str) -> None:
     """Refuse a table that DuckDB reads through an extension: it may fail on a cell, or trust foreign statistics."""
     if kind != "duckdb":
         raise QueryRefused(
-            f"'{name}' is in an attached {kind} database, where one cell can make every question fail"
-            "\nhint: copy it into a DuckDB table first (CREATE TABLE … AS …)"
+            f"'{name}' is in an attached {kind} database, in which one cell can make every question fail\nhint: "
+            "copy it into a DuckDB table first (CREATE TABLE … AS …)"
         )
 
 
@@ -203,11 +203,11 @@ class OpenedFiles:
                 is_same = _stamp(path) == stamp
             except OSError:
                 raise QueryRefused(
-                    f"the file at {path!r} is gone, so nothing was charged\nhint: put it back, or open the table again"
+                    f"the file at {path!r} is gone, so no charge was made\nhint: put it back, or open the table again"
                 ) from None
             if not is_same and not self._has_its_columns(path):
                 raise QueryRefused(
-                    f"the file at {path!r} no longer has the columns it was opened with, so nothing was charged"
+                    f"the file at {path!r} no longer has the columns it was opened with, so no charge was made"
                     "\nhint: open the table again, with a new version="
                 )
 

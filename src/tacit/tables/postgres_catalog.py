@@ -1,8 +1,8 @@
-"""What PostgreSQL's catalog says of a table: its columns, how each is sent and read, and whether it may be asked.
+"""PostgreSQL's catalog entry of a table: its columns, how each is sent and read, and whether it may be asked.
 
-How a column is sent depends on its type alone. A cell that has no meaning here is sent as NULL: infinite dates and
-those outside of the years 1 to 9999, texts of more than 32 KiB. Types that are not in the table below are known by
-name, and are in no question: arrays, json, intervals, money.
+The form in which a column is sent depends only on its type. A cell without a meaning here is sent as NULL: infinite
+dates and those outside the years 1 to 9999, texts of more than 32 KiB. Types that are not in the table below are known
+by name, but questions cannot use them: arrays, json, intervals, money.
 """
 
 import re
@@ -62,7 +62,7 @@ SELECT count(*)::int8 AS children, count(*) FILTER (WHERE relkind NOT IN ('r', '
     (SELECT coalesce(string_agg(inhparent::oid::text, ' '), '') FROM above) AS above
 FROM below JOIN pg_class ON oid = inhrelid
 """
-# A domain is read as what it is made of.
+# A domain is read as its base type.
 _COLUMNS = """
 WITH RECURSIVE own AS (
     SELECT attnum, attname::text AS name, atttypid AS type, atttypmod AS digits, attgenerated::text AS made,
@@ -90,19 +90,19 @@ class PostgresColumn:
     sql: str
     sent: pa.DataType
     reading: Reading
-    type: str  # int, bool, date or text where the server may compare it with a constant; otherwise ""
+    type: str  # int, bool, date or text if the server may compare it with a constant; otherwise ""
 
 
 @dataclass(frozen=True)
 class TableFacts:
-    """What the catalog says of a table; equal facts mean that its rows are read in the same way."""
+    """The catalog's facts about a table; equal facts mean that its rows are read in the same way."""
 
     schema: str
     name: str
     oid: int
     columns: Mapping[str, PostgresColumn]
     others: Mapping[str, str]
-    is_plain: bool  # a heap without children, whose rows are on pages of its own
+    is_plain: bool  # a heap without children, with rows on its own pages
     is_utf8: bool
     identity: str
     # by its number, and by those of tables that it is a part of or that are parts of it: they have rows in common
@@ -128,8 +128,8 @@ def find_table(link: Any, name: str | None) -> TableFacts:
     family = link.rows(_FAMILY.format(found["oid"]))[0]
     if family["foreigners"]:
         raise QueryRefused(
-            f"a part of '{found['name']}' is a foreign table, where one cell can make every question fail"
-            "\nhint: detach that part, or copy the rows into a table of this database"
+            f"a part of '{found['name']}' is a foreign table, in which one cell can make every question "
+            "fail\nhint: detach that part, or copy the rows into a table of this database"
         )
     columns, others = _columns(link, found["oid"])
     if not columns:
@@ -171,7 +171,7 @@ def _named(link: Any, name: str) -> dict[str, Any]:
             raise QueryRefused(f"more than one schema has a table {name!r}\nhint: name one of {schemas}")
         if found:
             return dict(found[0])
-    raise QueryRefused(f"this PostgreSQL database has no table {name!r}\nhint: its tables: {_listed(link)}")
+    raise QueryRefused(f"this PostgreSQL database does not have a table {name!r}\nhint: its tables: {_listed(link)}")
 
 
 _PLAIN = re.compile(r"\w+")
@@ -186,7 +186,7 @@ def _listed(link: Any) -> str:
 
 
 def _written(found: Mapping[str, Any]) -> str:
-    """Return a table's name as an address has it: quoted where it would be read otherwise."""
+    """Return a table's name for an address: quoted if it would otherwise be parsed differently."""
     return ".".join(each if _PLAIN.fullmatch(each) else quoted(each) for each in (found["schema"], found["name"]))
 
 
@@ -199,7 +199,7 @@ _REASONS = {
         "a materialised view, which may compute across rows: one person could change others' rows",
         "ask the table it is made from",
     ),
-    "f": ("a foreign table, where one cell can make every question fail", "ask the server that has its rows"),
+    "f": ("a foreign table, in which one cell can make every question fail", "ask the server that has its rows"),
 }
 
 
@@ -216,8 +216,8 @@ def _refuse_table(found: Mapping[str, Any]) -> None:
         raise QueryRefused(f"this user may not read '{name}'\nhint: GRANT SELECT on it, or connect as another user")
     if found["hidden"]:
         raise QueryRefused(
-            f"row security is in force on '{name}' for this user: a policy hides rows, and may compute across them"
-            "\nhint: connect as a user that sees all rows (BYPASSRLS), or copy the rows into a table of their own"
+            f"row security is in force on '{name}' for this user: a policy hides rows, and may compute across "
+            "them\nhint: connect as a user that sees all rows (BYPASSRLS), or copy the rows into another table"
         )
 
 

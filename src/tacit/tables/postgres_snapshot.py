@@ -275,8 +275,9 @@ def link_of(server: Server) -> Link:
         link = server.connect()
     except Exception:  # noqa: BLE001 - libpq's text may have what the address has
         raise QueryRefused(
-            "this PostgreSQL server cannot be reached, or lets this user in no database of that name; nothing was"
-            " charged\nhint: try the same address in psql, without its table=; a password may come from PGPASSWORD,"
+            "this PostgreSQL server cannot be reached, or does not let this user into a database of that name; "
+            "no charge was made\nhint: try the same address in psql, without its table=; a password may come "
+            "from PGPASSWORD,"
             " ~/.pgpass or a service"
         ) from None
     try:

@@ -99,14 +99,14 @@ class PostgresTable:
             found = find_table(link, self.facts.full_name)
         except Exception:  # noqa: BLE001 - for any reason, it is not the table that was opened
             raise QueryRefused(
-                f"{self.facts.full_name} is gone or cannot be read any more, so nothing was charged"
+                f"{self.facts.full_name} is gone or cannot be read any more, so no charge was made"
                 "\nhint: open the table again"
             ) from None
         finally:
             link.close()
         if found != self.facts:
             raise QueryRefused(
-                f"{self.facts.full_name} no longer has the columns it was opened with, so nothing was charged"
+                f"{self.facts.full_name} no longer has the columns it was opened with, so no charge was made"
                 "\nhint: open the table again, with a new version="
             )
 

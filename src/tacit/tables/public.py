@@ -1,7 +1,7 @@
 """A public table: read whole, not secret, and known by its content. Wards with their beds, airports, a calendar.
 
-Nothing in it is about the people who are protected, so its ranges and keys may be read off its rows, and whether a key
-is there twice may be told. Reading it is left to the engine, joining to `query/relations.py` and `engine/joining.py`.
+The table is not about the protected people, so its ranges and keys may be read off its rows, and repeated keys may be
+reported. Reading it is left to the engine, joining to `query/relations.py` and `engine/joining.py`.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ NUMBERS = ("int", "float", "decimal")
 
 @dataclass(frozen=True, eq=False)
 class PublicTable:
-    """A table that is not secret, read whole: its rows, what follows from them, and a hash of its content."""
+    """A public table, read whole: its rows, facts from them, and a hash of its content."""
 
     name: str
     rows: pa.Table = field(repr=False)
@@ -67,7 +67,7 @@ def make_public(name: str, batches: pa.RecordBatchReader, declared: Mapping[str,
 
 
 def _facts(column: pa.ChunkedArray, declared: ColumnFacts) -> ColumnFacts:
-    """Return a column's facts: what is declared, and otherwise what its rows say."""
+    """Return a column's facts: declared ones, and otherwise those of its rows."""
     facts = declared
     known = column.drop_null()
     if facts.between is None and facts.type in NUMBERS and len(known):

@@ -41,7 +41,7 @@ class ColumnFacts:
     keys: tuple[KeyValue, ...] | None = None
     scale: int = 0  # a decimal column's digits after the point
     digits: int = 18  # a decimal column's digits in all, at most 38; a cell with more is NULL
-    least: Fraction | None = None  # of a computed column without a range: what no value is below, as of a count
+    least: Fraction | None = None  # of a computed column without a range: a lower bound of its values, as of a count
 
 
 @dataclass(frozen=True)
@@ -56,11 +56,11 @@ class Declaration:
     groups_per_unit: int | None = None
     population: int | None = None
     version: int = 1
-    rows: int | None = None  # how many rows the table has, where that is public
-    most_rows_per_unit: int | None = None  # the most rows that any unit can have, whatever the data; nothing is dropped
+    rows: int | None = None  # the number of rows of the table, if it is public
+    most_rows_per_unit: int | None = None  # the most rows that any unit can have, in any data; no row is dropped
 
     def __post_init__(self) -> None:
-        """Bound a unit by one row in one group where it can have no more: nothing is left to learn of its rows."""
+        """Bound a unit by one row in one group if it can have no more: its rows need no learning."""
         if self.most_rows_per_unit == 1:
             object.__setattr__(self, "rows_per_unit", self.rows_per_unit or 1)
             object.__setattr__(self, "groups_per_unit", self.groups_per_unit or 1)
@@ -83,7 +83,7 @@ class Declaration:
 
 @dataclass(frozen=True)
 class WrittenFacts:
-    """One entry of `columns=`, as the curator wrote it, checked."""
+    """An entry of `columns=`, as the curator wrote it, checked."""
 
     type: ColumnType | None = None
     between: tuple[Fraction, Fraction] | None = None
@@ -170,7 +170,7 @@ def read_keys(column: str, written: object) -> tuple[KeyValue, ...]:
 
 
 def read_bound(value: object, name: str) -> int | None:
-    """Return a per-unit bound, or None where it was not given or is "auto": it is learned."""
+    """Return a per-unit bound, or None if it was not given or is "auto": it is learned."""
     return None if is_auto(value) else whole(value, name=name)
 
 

@@ -148,7 +148,7 @@ class Source:
     def _refuse_empty(self) -> None:
         """An answer about the empty table that stands for rows elsewhere would be wrong, and nobody would notice."""
         if self.elsewhere is not None:
-            raise TypeError("these rows are in another engine, which has to be asked")
+            raise TypeError("these rows are in another engine and must be read there")
 
     def _read(self, relation: sql.Table) -> sql.Table:
         for files in self.files:
@@ -188,8 +188,8 @@ def described(
     for name in written:
         if name in others:
             raise QueryRefused(
-                f"columns= names '{name}', but its stored type, {others[name]}, cannot be read for every row"
-                "\nhint: convert it to text or a number where the table is made"
+                f"columns= names '{name}', but its stored type, {others[name]}, cannot be read for every "
+                "row\nhint: convert it to text or a number in the source"
             )
         if name not in table.columns:
             raise QueryRefused(

@@ -23,7 +23,7 @@ from tacit.tables.source import Source, refuse_duplicates
 _HERE = re.compile(r"spark://(?P<name>.+)", re.DOTALL)
 _THERE = re.compile(r"(?P<server>sc://[^?]+)\?table=(?P<name>.+)", re.DOTALL)
 STORED = frozenset({"MANAGED", "EXTERNAL"})
-# In these no cell makes Spark fail, as far as the file itself is sound.
+# In these no cell makes Spark fail, if the file itself is sound.
 FORMATS = frozenset({"parquet", "orc", "delta", "iceberg", "hudi"})
 DETAILS = "# detailed table information"
 COMPUTES = ("row filter", "column masks", "# row filter", "# column masks")
@@ -48,7 +48,7 @@ DIGITS_READ_AS_THEY_ARE = 18
 _DIGITS = re.compile(r"decimal\((?P<digits>\d+),(?P<scale>\d+)\)")
 RETRIES = 5  # which take about 17 seconds
 PADDED = "__CHAR_VARCHAR_TYPE_STRING"
-# Dates and times of Parquet files are what their numbers say, also before 1582.
+# Dates and times of Parquet files keep their stored numbers, also before 1582.
 AS_WRITTEN = {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED"}
 
 
@@ -65,8 +65,8 @@ class SparkTable:
     def rows(self, columns: tuple[str, ...]) -> Any:
         """Return a DataFrame of these columns, each cell as it is or NULL.
 
-        They have plain names, c0 and on: pyspark looks columns up again by their names, and takes a point in one for a
-        part of something else.
+        The names are plain, c0 and on: pyspark looks columns up again by their names, and takes a point in one as a
+        field access.
         """
         reader = self.session.read
         for option, value in AS_WRITTEN.items() if self.format == "parquet" else ():
@@ -90,7 +90,7 @@ class SparkTable:
 
     @staticmethod
     def mapped(rows: Any, task: Any, columns: str) -> Any:
-        """Return what a task makes of the Arrow batches of a DataFrame; it runs when the result is taken."""
+        """Return the result of a task on the Arrow batches of a DataFrame; it runs when the result is taken."""
         with no_warnings():  # pyspark warns of whichever pandas there is, which must not end a question
             return rows.mapInArrow(task, columns)
 
@@ -101,12 +101,12 @@ class SparkTable:
                 columns = _columns(self.session.table(self.name).schema)
         except Exception:  # noqa: BLE001 - for any reason, it cannot be read
             raise QueryRefused(
-                f"Spark has no table {self.name} any more, or does not answer, so nothing was charged"
-                "\nhint: check the session, or open the table again"
+                f"Spark does not have a table {self.name} any more, or does not answer, so no charge was "
+                "made\nhint: check the session, or open the table again"
             ) from None
         if columns != self.columns:
             raise QueryRefused(
-                f"the Spark table {self.name} no longer has the columns it was opened with, so nothing was charged"
+                f"the Spark table {self.name} no longer has the columns it was opened with, so no charge was made"
                 "\nhint: open the table again, with a new version="
             )
 
@@ -171,14 +171,14 @@ def _session_on(server: str) -> Any:
         with no_warnings():
             # not the builder of pyspark.sql: it would have sessions of the other kind stop working in this process
             from pyspark.sql.connect.session import SparkSession
-    except Exception:  # noqa: BLE001 - pyspark has an error of its own for packages that are missing
+    except Exception:  # noqa: BLE001 - pyspark has another error for missing packages
         raise InvalidParameter(
             "addresses of Spark Connect need packages that are missing here\nhint: pip install 'tacit[spark]'"
         ) from None
     with _connecting:
         try:
             _refuse_ended(_sessions[server])
-        except Exception:  # noqa: BLE001 - there is none, or its server has forgotten it
+        except Exception:  # noqa: BLE001 - missing, or forgotten by its server
             _sessions.pop(server, None)
         try:
             if server not in _sessions:
@@ -202,9 +202,9 @@ def _refuse_ended(session: Any) -> None:
 
 @contextmanager
 def _few_retries(session: Any) -> Iterator[None]:
-    """Have a server of Spark Connect asked a few times if it does not answer; left alone, pyspark asks for ten minutes.
+    """Have a server of Spark Connect asked a few times if it does not answer; by itself, pyspark asks for ten minutes.
 
-    One at a time: the client has one rule for all.
+    Only one thread at a time: the client has one rule for all.
     """
     if not type(session).__module__.startswith("pyspark.sql.connect"):  # of another session pyspark refuses `client`
         yield
@@ -227,7 +227,7 @@ def _stored(session: Any, name: str) -> Any:
         found = session.catalog.getTable(name)
     except Exception:  # noqa: BLE001 - for any reason, there is no such table
         raise QueryRefused(
-            f"Spark has no table {name!r}\nhint: give its full name: 'spark://catalog.schema.table'"
+            f"Spark does not have a table {name!r}\nhint: give its full name: 'spark://catalog.schema.table'"
         ) from None
     if found.isTemporary or found.tableType not in STORED:
         raise QueryRefused(
@@ -239,7 +239,7 @@ def _stored(session: Any, name: str) -> Any:
 
 
 def _format(session: Any, full: str) -> tuple[str, str]:
-    """Return the format of a stored table, and where it is; refuse formats and policies that cells can stop."""
+    """Return the format of a stored table, and its place; refuse formats and policies that cells can stop."""
     described = [
         (str(row["col_name"]).strip().lower(), str(row["data_type"]))
         for row in session.sql(f"DESCRIBE TABLE EXTENDED {full}").collect()
@@ -272,8 +272,8 @@ def _kind(field: Any) -> pa.DataType | None:
 def _doubtful_decimals(found: Any, format: str, fields: list[Any]) -> frozenset[str]:
     """Return the columns of long decimals in files that others may have written.
 
-    Spark fails at a cell with more digits than its type says, where that has more than DIGITS_READ_AS_THEY_ARE; Spark
-    itself, and formats with a record of what was written, store no such cell.
+    Spark fails at a cell with more digits than its type if that has more than DIGITS_READ_AS_THEY_ARE; Spark itself,
+    and formats with a record of written types, never store such a cell.
     """
     if format != "parquet" or found.tableType != "EXTERNAL":
         return frozenset()

@@ -1,4 +1,4 @@
-"""The three lines below an answer: how to read its intervals, what is hidden or would be closer, and what was spent.
+"""The three lines below an answer: how to read its intervals, the hidden parts or a closer answer, and the cost.
 
 Everything else about an answer is in `Answer.details()`, a line for each fact.
 """
@@ -26,9 +26,10 @@ if TYPE_CHECKING:
 MORE = "More: answer.details()"
 PICKED = "the picking of rows by their noisy numbers, which favours lucky noise"
 MORE_EPSILON = "Spend more ε, ask fewer numbers at once, or group more coarsely."
-# A correlation whose interval is this wide may be anything: there are no others.
+# A correlation with an interval this wide may be anything: its whole range.
 ANYTHING = 1.9
-# The first line names so many of the things that intervals allow for or leave out; the details name all of them.
+# The most parts that the first line names, of those that intervals allow for or leave out; the details name all of
+# them.
 LEFT_OUT_MOST = 2
 
 
@@ -40,7 +41,7 @@ def joined(sentences: Sequence[str]) -> str:
 def reading_line(
     confidence: Fraction, left_out: Sequence[str], allowed: Sequence[str] = (), warnings: Sequence[str] = ()
 ) -> str:
-    """Return how to read the intervals of an answer, what they allow for, and what they do not include."""
+    """Return how to read the intervals of an answer, the parts they allow for, and the parts they leave out."""
     held = (
         f"Each interval holds the table's number with {_percent(confidence)} probability (no sampling error included)."
     )
@@ -66,7 +67,7 @@ def hidden_line(least: Sequence[int], who: str) -> str:
 
 
 def spent_line(facts: AnswerInfo, more: str = MORE) -> str:
-    """Return what was spent and is left, what is protected, and where to read more."""
+    """Return the cost and the rest of the budget, the protected unit, and where to read more."""
     left = _left(facts)
     sentences = [f"{_spent(facts)}{f'; {left}' if left else ''}."]
     if facts.free and facts.has_changed:
@@ -87,12 +88,12 @@ def closing_lines(answer: Answer, more: str = MORE) -> list[str]:
 
 
 def advised(answer: Answer, *sentences: str) -> Answer:
-    """Return an answer with more sentences in the line on what would make it closer, or on what to know of it."""
+    """Return an answer with more sentences in the line on a closer answer, or on notes about it."""
     return replace(answer, facts=replace(answer.facts, advice=joined([answer.facts.advice, *sentences])))
 
 
 def half_width(answer: Answer, name: str) -> float | None:
-    """Return the middle half-width of an aggregate's intervals; None if it is not shown or has no known one."""
+    """Return the middle half-width of an aggregate's intervals; None if it is not shown or has an unknown one."""
     if name not in answer.aggregates:
         return None
     ends = [(row[f"{name}_low"], row[f"{name}_high"]) for row in answer.rows]
@@ -101,7 +102,7 @@ def half_width(answer: Answer, name: str) -> float | None:
 
 
 def amounts(facts: AnswerInfo) -> str:
-    """Return what an answer cost, with two digits; a loss that has no ε in its own words."""
+    """Return what an answer cost, with two digits; a loss without ε in its own words."""
     epsilon, delta = facts.loss["epsilon"], facts.loss["delta"]
     if epsilon is None:
         return str(facts.loss["text"])
@@ -119,7 +120,7 @@ def _spent(facts: AnswerInfo) -> str:
 
 
 def _left(facts: AnswerInfo) -> str:
-    """Return what is left of the budget; an answer read from a ledger has nothing to say of it."""
+    """Return what is left of the budget; empty for an answer read from a ledger."""
     if not facts.left:
         return ""
     if not facts.left["epsilon"]:
@@ -150,7 +151,7 @@ def reading_of(
 
 
 def advice_of(plans: Sequence[Plan], view: View) -> list[str]:
-    """Return which groups are hidden, which numbers are not shown, and what to do about it."""
+    """Return the hidden groups, the numbers that are not shown, and the remedy."""
     least = [least_shown(plan) for plan in plans if plan.threshold is not None or plan.found_by]
     learn = f"Closer: {LEARN_MORE}." if any(warning_of(plan) for plan in plans) else ""
     return [hidden_line(least, _people(plans[0])), *unknown_notes(view), learn]
@@ -177,7 +178,7 @@ def question_notes(plan: Plan, after: PostProcessing) -> tuple[str, ...]:
 
 
 def unknown_notes(view: View) -> tuple[str, ...]:
-    """Return which numbers are not shown or may be anything, and what to do about it; only the noise decides which."""
+    """Return the numbers that are not shown or may be anything, and the remedy; only the noise decides which."""
     names = [name for name in view.kinds if name in view.shown and view.kinds[name] != COMPUTED]
     untold = [name for name in names if any(value is None for value in view.column(name))]
     vague = [

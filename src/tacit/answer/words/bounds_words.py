@@ -1,7 +1,8 @@
-"""An answer's bounds in words: what its intervals leave out, as phrases, and every fact about its bounds, a line each.
+"""An answer's bounds in words: the parts that its intervals leave out, as phrases, and every fact about its bounds, a
+line each.
 
-Both are made of `disclosure.py`'s record, which has every number for programs. Where a share was measured, the measured
-one is printed and not the one that facts foretell, since the two may differ.
+Both are made of `disclosure.py`'s record, which has every number for programs. If a share was measured, the measured
+one is printed and not the predicted one, since the two may differ.
 """
 
 import math
@@ -27,11 +28,11 @@ OF_ALL_ROWS = (
     "The filter leaves too few people to learn their bounds at this ε. The bounds of all rows were used, so the noise"
     " may be larger than needed."
 )
-# What helps in all three cases, for the line about a closer answer.
+# The remedy in all three cases, for the line about a closer answer.
 LEARN_MORE = "learn with more ε (table.learn), or declare rows_per_unit=, groups_per_unit= and between="
 # How the words of a fact about a column's values begin.
 SIZE_OF = "how large "
-# A line names so many columns, and how many more there are.
+# The most columns that a line names; then it gives their number.
 NAMED_MOST = 4
 
 
@@ -69,7 +70,7 @@ def left_out(plan: Plan, record: Record) -> list[str]:
 
 
 def _cuts_nobody(plan: Plan, norm: int) -> bool:
-    """Whether nobody is beyond the bounds that were given by hand, by what is declared."""
+    """Whether the declaration excludes people beyond the bounds given by hand."""
     if plan.most_rows is None or plan.by_hand.rows is None:
         return False
     groups = plan.by_hand.groups if plan.keys else 1
@@ -162,7 +163,7 @@ def _range(column: Measured) -> str:
 
 
 def bounds_lines(plan: Plan, record: Record) -> tuple[str, ...]:
-    """Return every fact about an answer's bounds: what they removed, what was put back, and what was learned."""
+    """Return every fact about an answer's bounds: removed parts, restored parts, and learned facts."""
     lines = [warning_of(plan), filter_line(plan)]
     vectors = record.get("scaled", [])
     lines += [_removed(each, plan) for each in vectors if _may_be_cut(each)]
@@ -174,7 +175,7 @@ def bounds_lines(plan: Plan, record: Record) -> tuple[str, ...]:
 
 
 def learned_lines(plan: Plan) -> list[str]:
-    """Return what was learned: each fact with its price and its ledger entry. Later questions have it for nothing."""
+    """Return the learned facts: each with its price and its ledger entry. Later questions use them for free."""
     return [
         f"Learned for ε = {show(fact.epsilon)}{f' (entry {fact.entry})' if fact.entry else ''}, free for later"
         f" questions: {fact.words}."
@@ -211,9 +212,9 @@ def _removed(each: Record, plan: Plan) -> str:
 
 
 def _who(each: Record) -> str:
-    """Return who is down-weighted, and at most how many; empty if that is not known.
+    """Return the down-weighted people, and a bound on their number; empty if that is not known.
 
-    Nobody with less than the cap in all is: in the L2 norm, the cap is larger for rows in several groups.
+    People below the total cap never are: in the L2 norm, the cap is larger for rows in several groups.
     """
     people, most = each.get("people"), each.get("people_scaled_most")
     if each["kind"] != "rows" or not people or most is None or most >= people or not each["cap"]:

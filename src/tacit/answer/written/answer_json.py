@@ -1,7 +1,7 @@
 """An answer as JSON, and back, the same to the last digit: it prints, draws and exports as the one that was sent.
 
-Everything in it was released. What is left of the budget is no part of it: that changes, and the bytes of an answer do
-not. Whole numbers have all their digits, and floats are read back as the same floats.
+Everything in it was released. The rest of the budget is left out: it changes, and the bytes of an answer do not. Whole
+numbers have all their digits, and floats are read back as the same floats.
 """
 
 from collections.abc import Callable, Mapping
@@ -41,14 +41,14 @@ def answer_record(answer: Answer) -> dict[str, Any]:
 
 
 def cell(value: Any) -> Any:
-    """Return one cell as JSON writes it exactly: a whole number stays whole, whatever its size."""
+    """Return a cell as JSON writes it exactly: a whole number stays whole, for any size."""
     return tagged(value)
 
 
 def answer_from(
     record: Mapping[str, Any], left: Mapping[str, Any], certify: Callable[[], Mapping[str, Any]] | None = None
 ) -> Answer:
-    """Return the answer that `answer_record` wrote, with what is left of the budget now."""
+    """Return the answer that `answer_record` wrote, with the current rest of the budget."""
     try:
         if record["format"] != FORMAT:
             raise InvalidParameter("this answer is of a newer version of tacit\nhint: update tacit to read it")

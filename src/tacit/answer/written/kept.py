@@ -1,6 +1,6 @@
 """An answer as a ledger keeps it for people: its shown numbers with their ±, read back to be exported or drawn again.
 
-They have the digits that were shown, and ends that were rounded outwards. What was cut from a very long answer is gone.
+The numbers have the digits that were shown, with ends rounded outwards. The cut part of a very long answer is gone.
 """
 
 import json
@@ -21,7 +21,7 @@ def kept_answer(text: str, facts: AnswerInfo) -> Answer:
 
     A text of anyone else's is refused.
 
-    What is not a number any more, as where people were not enough, has no value.
+    A cell that is not a number, as for too few people, has no value.
     """
     kept = json.loads(text)
     notes = tuple(str(note) for note in kept["notes"])

@@ -1,10 +1,10 @@
 """The classic attacks on published numbers, each on exact answers and on ours: the same table, the same questions.
 
 `reconstruct` rebuilds a secret column, `average` repeats a question, `difference` subtracts one count from another,
-`membership` asks whether somebody is in the data, `name_and_shame` shows what a large delta allows. Each returns a
-frozen result that prints, draws itself with `.plot("file.png")`, and ends in one sentence for somebody who decides.
+`membership` asks whether a person is in the data, `name_and_shame` shows the risk of a large delta. Results are
+frozen, print themselves, are drawn with `.plot("file.png")`, and end in one sentence for decision makers.
 
-Nothing here is ever charged: our side is a table of its own, with a ledger in memory that ends with the attack.
+Attacks are never charged: our side is a separate table, with a ledger in memory that ends with the attack.
 """
 
 from tacit.auditing.attacks.averaging import average

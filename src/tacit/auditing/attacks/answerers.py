@@ -1,7 +1,7 @@
 """An attacker's questions, and four ways to answer them: exactly, k-anonymously, with a little noise, by a budget.
 
-A question of a reconstruction is: how many people with a secret yes live in these places of every block? It is one
-GROUP BY over a random half of the places, counted block by block. Everybody who sees the public list can ask it. A
+A question of a reconstruction is: how many people with a secret yes live in these places of every block? A question is
+one GROUP BY over a random half of the places, counted block by block. Any reader of the public list can ask it. A
 count depends on one block only, so the whole system of equations is sparse.
 
 All four ways get the same questions about the same people. An answer is a number for each block and question; NaN means
@@ -68,7 +68,7 @@ def exact_answers(people: People, questions: Questions) -> Answers:
 def k_anonymous_answers(people: People, questions: Questions, *, k: int) -> Answers:
     """Return exact counts of groups of at least `k` people; smaller groups are withheld.
 
-    Each question's table is k-anonymous: none of its rows is about fewer than k people. There are many such tables.
+    Every question's table is k-anonymous: none of its rows is about fewer than k people. There are many such tables.
     """
     exact = exact_answers(people, questions)
     return np.where(questions.asked_of(people) >= k, exact, np.nan)
@@ -103,9 +103,10 @@ def budgeted_answers(
 
 
 def direct_answers(people: People, *, epsilon: Fraction) -> Answers:
-    """Return what a protected table answers about every place by itself, for `epsilon` in all.
+    """Return the answers of a protected table about every place by itself, for `epsilon` in all.
 
-    Everybody is in one place, so the whole budget is spent on each: the most that any attacker can do with it.
+    All people are in exactly one place, so the whole budget is spent on each: the most that any attacker can do with
+    it.
     """
     keys = [(block, place) for block in range(people.blocks) for place in range(PLACES)]
     asked = _protected(people, epsilon).where("secret").group_by("block", "place", keys=keys)
@@ -135,6 +136,6 @@ def _protected(people: People, epsilon: Fraction) -> Table:
 
 
 def _inside(places: NDArray[np.bool_]) -> str:
-    """Return the count's condition; the list is never empty, so it has a place that nobody is in."""
+    """Return the count's condition; the list is never empty, so it has an unused place."""
     listed = ", ".join(str(place) for place in [*np.flatnonzero(places), PLACES])
     return f"CASE WHEN place IN ({listed}) THEN 1 END"

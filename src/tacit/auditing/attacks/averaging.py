@@ -1,7 +1,8 @@
-"""Averaging: ask the same question again and again, until the noise averages out. It works where no budget is kept.
+"""Averaging: ask the same question again and again, until the noise averages out. The attack works if no budget is
+kept.
 
-Without a budget every repetition draws fresh noise. With Tacit a question that is asked again, in whatever words, is
-answered from the record; a different question is charged, until the budget ends. All three get the same counts, of many
+Without a budget every repetition draws fresh noise. With Tacit a repeated question, however it is worded, is answered
+from the record; a different question is charged, until the budget ends. All three get the same counts, of many
 groups at once, so that the error shown is typical.
 """
 
@@ -23,7 +24,7 @@ from tacit.privacy import epsilon as pure_loss
 UNBUDGETED, SAME, OTHER = "no budget", "Tacit, same question", "Tacit, other questions"
 REPEATS, REPEATS_MOST = 10_000, 100_000
 GROUPS, PEOPLE = 200, 25  # groups asked at once, and people in each
-SHARES_OF_BUDGET = 10  # each question costs a tenth of the budget
+SHARES_OF_BUDGET = 10  # a question costs a tenth of the budget
 ASKED = 30  # how often the same question is really asked: the answer is on record from the second time on
 # one question in several wordings
 WORDINGS = (
@@ -65,7 +66,7 @@ class Averaging:
 
     @property
     def sentence(self) -> str:
-        """What it means, for somebody who decides."""
+        """The meaning, for decision makers."""
         free, ours = self.last(UNBUDGETED), self.last(OTHER)
         return (
             f"Noise without a budget is averaged away ({percent(free.exact)} of the counts are known exactly after "
@@ -86,7 +87,7 @@ class Averaging:
     def __str__(self) -> str:
         lines = [
             f"Averaging repeats of a count in {self.groups} made-up groups (seed {self.seed})",
-            f"Each answer costs ε = {self.each:g}; the budget is ε = {self.epsilon:g}.",
+            f"Every answer costs ε = {self.each:g}; the budget is ε = {self.epsilon:g}.",
             "",
             f"{'who answers':<26}{'repeats':>9}{'typical error':>16}{'exact when rounded':>21}",
         ]
@@ -95,7 +96,7 @@ class Averaging:
             for point in self.points
             if point.repeats in {1, 10, 100, 1_000, 10_000, self.repeats}
         ]
-        seen = "one set of numbers" if self.numbers_seen == 1 else f"{self.numbers_seen} sets of numbers"
+        seen = "a single set of numbers" if self.numbers_seen == 1 else f"{self.numbers_seen} sets of numbers"
         lines += [
             "",
             f"The same question in {len(WORDINGS)} wordings, {self.asked} times: {seen}, ε = {self.spent_on_same:g} "
@@ -110,9 +111,9 @@ class Averaging:
 
 @without_warnings()
 def average(*, epsilon: Number = 1, repeats: int = REPEATS, seed: int = 1, progress: Progress = silent) -> Averaging:
-    """Return what averaging repeats gains: against noise that nobody counts, and against a budget of `epsilon`.
+    """Return the gain of averaging repeats: against noise without an account, and against a budget of `epsilon`.
 
-    Every answer costs a tenth of the budget; the unbudgeted mechanism adds the same noise, for as long as it is asked.
+    Every answer costs a tenth of the budget; the unbudgeted mechanism adds the same noise, in any number of repeats.
     """
     loss = loss_to_try(epsilon)
     most = size(repeats, name="repeats", least=SHARES_OF_BUDGET, most=REPEATS_MOST)
@@ -126,7 +127,7 @@ def average(*, epsilon: Number = 1, repeats: int = REPEATS, seed: int = 1, progr
     sums, answered = np.zeros(GROUPS), 0
     members = _members(ill, loss)
     try:
-        while True:  # what nobody is, is true of all: other questions with the same truth
+        while True:  # a condition that is true for all people: other questions with the same truth
             question = members.where(f"ill AND age > -{answered + 1}").group_by("club").count()
             sums += [row["count"] for row in question.answer(epsilon=each, accept_noise=True).to_dicts()]
             answered += 1
@@ -139,7 +140,7 @@ def average(*, epsilon: Number = 1, repeats: int = REPEATS, seed: int = 1, progr
 
 
 def _unbudgeted(exact: Any, each: Fraction, marks: list[int], progress: Progress) -> list[AveragingPoint]:
-    """Ask a mechanism that keeps no account, as often as one likes."""
+    """Ask a mechanism without an account, any number of times."""
     mechanism = Laplace(sensitivity=1, epsilon=each)
     points, sums, asked = [], np.zeros(len(exact)), 0
     for mark in marks:

@@ -1,7 +1,7 @@
 """Differencing: how many people of a street are in debt, and how many without house 20? The difference is one person.
 
-Exact counts give that person away whatever else is hidden. Ours have noise, charged to one budget. It is tried in many
-streets at once, so that the share of right guesses is measured.
+Exact counts reveal that person, even if everything else is hidden. Ours have noise, charged to one budget. The attack
+is tried in many streets at once, to measure the share of right guesses.
 """
 
 from collections import Counter
@@ -33,7 +33,7 @@ EXACT, BUDGET = "exact", "budget"
 
 @dataclass(frozen=True)
 class Differencing:
-    """What two counts that differ by one person reveal: print it, `plot` it, or take `record()` as data."""
+    """The result of two counts that differ by one person: print it, `plot` it, or take `record()` as data."""
 
     streets: int
     epsilon: float
@@ -48,11 +48,11 @@ class Differencing:
 
     @property
     def sentence(self) -> str:
-        """What it means, for somebody who decides."""
+        """The meaning, for decision makers."""
         return (
-            f"Two exact counts give a person's secret away every time ({percent(self.right_exact)}); two counts "
+            f"Two exact counts reveal a person's secret every time ({percent(self.right_exact)}); two counts "
             f"through a budget of ε = {self.epsilon:g} let the guess be right {percent(self.right_budget)} of the "
-            f"time, where a coin has 50 % and no attack can expect more than {at_most(self.bound)}."
+            f"time, compared with 50 % for a coin and at most {at_most(self.bound)} for any attack."
         )
 
     def record(self) -> dict[str, Any]:

@@ -95,9 +95,9 @@ def draw_averaging(found: "Averaging", path: Path) -> Path:
         levels=[LevelLine(0.5, "below: exact when rounded", below=True, left=112)] if min(errors) < 0.5 else [],
         more=mark_at(found.others_answered, "the budget ends", axis=x, down=WORDS_DOWN),
     )
-    title = "Averaging removes noise, unless somebody keeps account"
+    title = "Averaging removes noise, unless an account is kept"
     note = (
-        f"Counts in {found.groups} groups; each answer costs ε = {found.each:g}, of a budget of ε = {found.epsilon:g}."
+        f"Counts in {found.groups} groups; every answer costs ε = {found.each:g}, of a budget of ε = {found.epsilon:g}."
     )
     return write(side_by_side([panel], title=title, notes=[note]), path)
 
@@ -191,8 +191,8 @@ def draw_exposure(found: "Exposure", path: Path) -> Path:
             found.delta_most, f"budgets of ours\nare refused from\nhere on: {_short(found.delta_most)}", axis=x
         ),
     )
-    title = "A δ that looks small lets somebody's row be published"
-    note = f"Each of {found.rows:,} rows is published with chance δ; that keeps the promise (0, δ)."
+    title = "A δ that looks small lets a person's row be published"
+    note = f"Every one of {found.rows:,} rows is published with probability δ; this satisfies the promise (0, δ)."
     return write(side_by_side([panel], title=title, notes=[note]), path)
 
 

@@ -1,4 +1,4 @@
-"""Name and shame: publish each row in the clear with probability delta. It is (0, delta)-DP, so delta must be tiny.
+"""Name and shame: publish each row in the clear with probability delta. This is (0, delta)-DP, so delta must be tiny.
 
 The probability that some row comes out is 1 − (1 − delta)^n, and it is simulated here too. A Tacit budget refuses a
 delta at which this would be likely, unless the curator accepts it.
@@ -37,7 +37,7 @@ class Exposed:
 
 @dataclass(frozen=True)
 class Exposure:
-    """What a delta allows: print it, `plot` it, or take `record()` as data."""
+    """The risk of a delta: print it, `plot` it, or take `record()` as data."""
 
     rows: int
     runs: int
@@ -47,11 +47,12 @@ class Exposure:
 
     @property
     def sentence(self) -> str:
-        """What it means, for somebody who decides."""
+        """The meaning, for decision makers."""
         worst = next((point for point in self.points if not point.accepted), self.points[-1])
         return (
-            f"A promise that may fail with δ = {worst.delta:g} allows somebody's whole row to be published with a "
-            f"chance of {_chance(worst.chance)} among {self.rows:,} people; so budgets for them with a δ above "
+            f"A promise that may fail with δ = {worst.delta:g} allows a person's whole row to be published with a "
+            f"probability of {_chance(worst.chance)} among {self.rows:,} people; so budgets for them with a δ "
+            "above "
             f"{self.delta_most:g} are refused unless the curator accepts it."
         )
 
@@ -85,7 +86,7 @@ class Exposure:
 
 @without_warnings()
 def name_and_shame(*, rows: int = ROWS, runs: int = RUNS, progress: Progress = silent) -> Exposure:
-    """Return the probability that at least one of `rows` comes out, as delta grows, and what our budget does."""
+    """Return the probability that at least one of `rows` comes out, as delta grows, and our budget's decision."""
     count = size(rows, name="rows", least=ROWS_LEAST, most=ROWS_MOST)
     times = size(runs, name="runs", least=1, most=10 * RUNS)
     points, refusals = [], []
@@ -106,7 +107,7 @@ def _formula(delta: Fraction, rows: int) -> float:
 
 
 def _refused(rows: int, delta: Fraction) -> str | None:
-    """Return why a table of this many people refuses a budget with this delta; None if it accepts it."""
+    """Return the reason why a table of this many people refuses a budget with this delta; None if it accepts it."""
     try:
         table(
             pa.table({"person": [1]}),

@@ -1,7 +1,8 @@
-"""Membership: is this person in the data at all? Two attackers, on exact answers and on ours.
+"""Membership: is this person in the data? Two attackers, on exact answers and on ours.
 
-One knows a thousand facts about the person and how common each is, and sees how common each is among the members (as
-was done with genomes). The other is the worst there can be: they know everybody else in the data and see one mean.
+One attacker has a thousand facts about the person and the frequency of each, and sees the frequency of each among the
+members (as was done with genomes). The other is the strongest possible: an attacker with the data of all other people
+who sees one mean.
 """
 
 from collections.abc import Sequence
@@ -69,13 +70,13 @@ class Membership:
 
     @property
     def sentence(self) -> str:
-        """What it means, for somebody who decides."""
+        """The meaning, for decision makers."""
         many, one = self.at(MANY_FACTS), self.at(ONE_MEAN)
         return (
-            f"Exact averages let an attacker tell who is in the data (an advantage of {percent(self.exact_many_facts)} "
-            f"over a coin); through a budget of ε = {self.epsilon:g} the same attacker gets "
-            f"{percent(max(many.advantage, 0))}, one who already knows everyone else gets "
-            f"{percent(max(one.advantage, 0))}, and nobody can expect more than {at_most(one.bound)}."
+            "Exact averages let an attacker detect members of the data (an advantage of "
+            f"{percent(self.exact_many_facts)} over a coin); through a budget of ε = {self.epsilon:g} the same "
+            f"attacker gets {percent(max(many.advantage, 0))}, one with everyone else's data gets "
+            f"{percent(max(one.advantage, 0))}, and no attacker can expect more than {at_most(one.bound)}."
         )
 
     def record(self) -> dict[str, Any]:
@@ -120,9 +121,9 @@ def membership(
     seed: int = 1,
     progress: Progress = silent,
 ) -> Membership:
-    """Return how well two attackers tell members from others, on exact answers and through budgets.
+    """Return the success of two attackers in detecting members, on exact answers and through budgets.
 
-    `facts` about each of `members` are averaged; each epsilon is a budget of its own for all the averages together. The
+    `facts` about each of `members` are averaged; a budget of each epsilon is for all the averages together. The
     one mean is tried `trials` times.
     """
     spoken = loss_to_try(epsilon)
@@ -185,7 +186,7 @@ def _noisy_shares(inside: Booleans, loss: Fraction) -> NDArray[np.float64]:
 def _told_by_facts(shares: Any, common: Any, inside: Booleans, outside: Booleans) -> float:
     """Return the advantage of calling those members who lean the way the published shares lean."""
     lean = shares - common
-    level = (common * (1 - common)).sum() / (2 * len(inside))  # half of what a member adds
+    level = (common * (1 - common)).sum() / (2 * len(inside))  # half of a member's contribution
     detected, accused = (float((((who - common) @ lean) > level).mean()) for who in (inside, outside))
     return detected - accused
 
@@ -212,7 +213,7 @@ def _noisy_means(present: Booleans, loss: Fraction) -> list[float | None]:
 
 
 def _told_by_mean(means: Sequence[float | None] | NDArray[Any], present: Booleans) -> float:
-    """Return the advantage of saying 'there' where the mean is above what the others alone have."""
+    """Return the advantage of guessing 'member' if the mean is above that of the others."""
     guessed = np.array([mean is not None and mean > 0 for mean in means])
     return float(guessed[present].mean() - guessed[~present].mean())
 

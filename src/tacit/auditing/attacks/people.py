@@ -1,12 +1,11 @@
-"""The people that an attack is about: a public list, in small blocks of neighbours, each with a secret yes or no.
+"""The people of an attack: a public list, in small blocks of neighbours, each with a secret yes or no.
 
-Everybody can see the list: who lives in which block, and at which address there. Rows that the list cannot distinguish
-share an address, called a place here. The curator's own table becomes such a list by its public columns; `made_up`
-makes one up.
+The list is public: the people of each block, and their addresses there. Rows that the list cannot distinguish share an
+address, called a place here. The curator's own table becomes such a list by its public columns; `made_up` makes one up.
 
 Two smaller subjects come first. The options that all attacks share: limits, progress, percentages. And `Choices`: what
-an attacker chooses at random, the same for the same seed on every machine. These are choices and made-up people, never
-noise: noise has no seed, and comes only from `tacit.noise`.
+an attacker chooses at random, the same for the same seed on every machine. Choices and made-up people are never noise:
+noise cannot be seeded, and comes only from `tacit.noise`.
 """
 
 import hashlib
@@ -30,7 +29,7 @@ from tacit.privacy import Integers, Number, decimal_meaning, positive, show, who
 
 EPSILON_MOST = 1000
 
-# what is being done, and how much of the whole is done, from 0 to 1
+# the current step, and the finished part of the whole, from 0 to 1
 Progress = Callable[[str, float], None]
 
 
@@ -72,12 +71,12 @@ def at_most(share: float) -> str:
     >>> at_most(0.99991), at_most(0.46212), at_most(0.5)
     ('100 %', '46.3 %', '50.0 %')
     """
-    tenths = ceil(share * 1000 - 1e-9)  # a float's last bits are no reason to round up
+    tenths = ceil(share * 1000 - 1e-9)  # a float's last bits do not justify rounding up
     return "100 %" if tenths >= 1000 else f"{tenths / 10:.1f} %"
 
 
 def percent(share: float) -> str:
-    """Return a share in percent; 100 % only where it is all of it.
+    """Return a share in percent; 100 % only if it is all of it.
 
     >>> percent(1), percent(0.99999), percent(0.5)
     ('100 %', '99.9 %', '50.0 %')
@@ -151,7 +150,7 @@ class People:
 
     @cached_property
     def exact_yes(self) -> Integers:
-        """How many of them have a secret yes: what an attacker is after."""
+        """The number of them with a secret yes: the attacker's target."""
         return self._counted(self.exact_secret.astype(np.int64))
 
     @property
@@ -194,14 +193,14 @@ def read_people(path: str | Path, *, secret: str, by: Sequence[str], rows: int =
     """Return the people of the curator's own Parquet or CSV file, one a row, listed by its public columns `by`.
 
     `secret` names a column of yes and no (true and false, 1 and 0), or a column and the value that means yes, such as
-    diagnosis=flu. Only the first `rows` on the list are taken. The file is read here and nothing is kept.
+    diagnosis=flu. Only the first `rows` on the list are taken. The file is read here and not copied.
     """
     most = size(rows, name="rows", least=ROWS_LEAST, most=ROWS_MOST)
     column, equals, value = secret.partition("=")
     found = _read(Path(path), column, tuple(by), value if equals else None, most)
     cell, answer = np.asarray(found["cell"], dtype=np.int64), np.asarray(found["answer"])
     if not len(cell):
-        raise InvalidParameter("the table has no rows, so the attack has no target\nhint: name another file")
+        raise InvalidParameter("the table is empty, so the attack lacks a target\nhint: name another file")
     if (answer == -1).any():
         raise InvalidParameter(
             f"'{column}' is not a column of yes and no (true and false, 1 and 0)"
@@ -216,7 +215,7 @@ def _read(path: Path, column: str, by: tuple[str, ...], value: str | None, rows:
     reader = READERS.get(path.suffix.lower())
     if reader is None or not path.is_file():
         raise InvalidParameter(
-            f"there is no Parquet or CSV file at '{path}'\nhint: tacit attack reconstruct FILE.parquet"
+            f"no Parquet or CSV file exists at '{path}'\nhint: tacit attack reconstruct FILE.parquet"
         )
     connection = duckdb.connect()
     try:
@@ -242,11 +241,11 @@ def _read(path: Path, column: str, by: tuple[str, ...], value: str | None, rows:
 def _check_columns(names: Sequence[str], column: str, by: tuple[str, ...]) -> None:
     for name in (column, *by):
         if name not in names:
-            raise InvalidParameter(f"the table has no column '{name}'\nhint: it has {', '.join(names)}")
+            raise InvalidParameter(
+                f"there is no column '{name}' in the table\nhint: the columns are {', '.join(names)}"
+            )
     if not by or column in by:
-        raise InvalidParameter(
-            "by must name columns that everybody can see, and not the secret column\nhint: --by postcode,age,sex"
-        )
+        raise InvalidParameter("by must name public columns, and not the secret column\nhint: --by postcode,age,sex")
 
 
 def _quoted(name: str) -> str:

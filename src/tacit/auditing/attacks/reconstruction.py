@@ -1,8 +1,8 @@
 """Reconstruction: a secret column is rebuilt from counts about it (Dinur and Nissim), for four ways to answer them.
 
 First the solvers, from answers back to secrets: least squares by numpy, and Dinur and Nissim's linear program by scipy.
-The unknowns of a block are how many people of each place have a yes. Blocks share no unknown, so each is a small system
-of its own. The linear program is solved for several blocks at once, as one sparse matrix.
+The unknowns of a block are the numbers of people with a yes in each place. Blocks do not share unknowns, so each is a
+small separate system. The linear program is solved for several blocks at once, as one sparse matrix.
 
 Then the attack: it measures the fraction of secrets that is recovered, at one size, and along the number of questions
 and along epsilon.
@@ -52,9 +52,10 @@ Solver = Callable[[Questions, Answers, Integers, Progress], Answers]
 
 
 def least_squares(questions: Questions, answers: Answers, sizes: Integers, progress: Progress = silent) -> Answers:
-    """Return the estimated yeses of each place: those whose counts differ least from the answers, squared.
+    """Return the estimated yeses of each place: those with the least squared difference between their counts and the
+    answers.
 
-    Where the answers leave a choice, it is the one nearest to half of each place.
+    Ties go to the values nearest to half of each place.
     """
     known, peopled = ~np.isnan(answers), sizes > 0
     patterns, which = np.unique(np.hstack([known, peopled]), axis=0, return_inverse=True)
@@ -100,7 +101,7 @@ def solvers_named(solver: str | None) -> dict[str, Solver]:
 
 
 def share_right(people: People, estimates: Answers) -> float:
-    """Return the share of people whose secret is right when each place gets the answer that more of it seem to have."""
+    """Return the share of people whose secret is right when each place gets its more probable answer."""
     guessed_yes = estimates > people.sizes / 2
     right = np.where(guessed_yes, people.exact_yes, people.sizes - people.exact_yes)
     return float(right.sum() / len(people))
@@ -113,11 +114,12 @@ def _system(questions: Questions, answers: Answers, sizes: Integers) -> tuple[ND
 
 
 def _solve(systems: list[tuple[NDArray[Any], Answers, Integers]]) -> list[Answers]:
-    """Minimise, for each block, the largest distance between an answer and its count; none is negative or too large."""
+    """Minimise, for each block, the largest distance between an answer and its count; values are neither negative nor
+    too large."""
     from scipy import optimize, sparse
 
     counts = sparse.block_diag([matrix for matrix, _, _ in systems], format="csc")
-    # one more unknown for each block: how far its answers are off at most
+    # another unknown for each block: the largest error of its answers
     apart = sparse.block_diag([np.ones((len(answers), 1)) for _, answers, _ in systems], format="csc")
     answers = np.concatenate([answers for _, answers, _ in systems])
     most = np.concatenate([sizes for _, _, sizes in systems]).astype(np.float64)
@@ -150,7 +152,7 @@ K_MOST, SPREAD_MOST = 1_000, 1_000
 
 @dataclass(frozen=True)
 class Recovered:
-    """What share of the people's secrets came back, from whose answers and by which solver."""
+    """The share of the people's secrets that came back, by answers and solver."""
 
     answers: str
     solver: str
@@ -191,7 +193,7 @@ class Reconstruction:
 
     @property
     def sentence(self) -> str:
-        """What it means, for somebody who decides."""
+        """The meaning, for decision makers."""
         return (
             f"Exact counts gave away the secrets of {percent(self.share(EXACT))} of the people, with small groups "
             f"hidden {percent(self.share(K_ANONYMOUS))}, with a little noise {percent(self.share(SMALL_NOISE))}; the "
@@ -222,11 +224,13 @@ class Reconstruction:
         }
         lines = [
             f"Reconstruction of a secret yes or no: {self.rows:,} people ({self.people}), {self.questions:,} questions",
-            f"Each question counts the yeses in a random half of every block of {PLACES} neighbours; seed {self.seed}.",
+            f"A question counts the yeses in a random half of every block of {PLACES} neighbours; seed {self.seed}.",
             *(
                 []
                 if self.told_apart > 0.9995
-                else [f"{percent(self.told_apart)} of them are told apart by what is public; the rest share a place."]
+                else [
+                    f"{percent(self.told_apart)} of them are distinguished by public columns; the rest share a place."
+                ]
             ),
             "",
             f"{'secrets recovered from':<52}" + "".join(f"{solver:>16}" for solver in solvers),
@@ -263,11 +267,11 @@ def reconstruct(
     curves: bool = True,
     progress: Progress = silent,
 ) -> Reconstruction:
-    """Return how much of a secret column comes back from the same counts, answered in four ways.
+    """Return the part of a secret column that comes back from the same counts, answered in four ways.
 
     `people` are made up (`rows` of them) unless given. Small noise is up to `spread` on each count. The budget of
-    `epsilon` is for all the questions together. `solver` is "squares" or "linear"; by default both, where scipy is
-    installed. Without `curves` there is nothing to plot, and it is several times as quick.
+    `epsilon` is for all the questions together. `solver` is "squares" or "linear"; by default both, if scipy is
+    installed. Without `curves` it cannot be plotted, and is several times faster.
 
     No attack on the budget expects more than e^epsilon/(1 + e^epsilon) of independent fair secrets: a no is as if the
     person were not counted, so guessing a secret is guessing between neighbours.

@@ -1,1 +1,1 @@
-"""Rows as cells of public grids, for learning: coded once, then added up as often as a model asks."""
+"""Rows as cells of public grids, for learning: coded once, then added up in every round."""

@@ -1,8 +1,8 @@
-"""`CodedRows`: rows as cells, and what a model may ask of them: counts of cells, and sums of clipped residuals.
+"""`CodedRows`: rows as cells, and the sums that a model may ask for: counts of cells, and sums of clipped residuals.
 
 All of it is exact and secret. A unit with k rows weighs one: each row's whole number is divided by k towards zero, so
-one unit moves a block of sums by at most the largest size that a row's number can have (docs/proofs/rounds.md). What
-is handed out says by itself how far one unit moves it, and only a release may take it from there.
+one unit moves a block of sums by at most the largest size that a row's number can have (docs/proofs/rounds.md).
+Results carry the largest move by one unit, and only a release may take it from there.
 """
 
 import os
@@ -46,7 +46,7 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True, repr=False)
 class CodedRows:
-    """Rows as cells of public grids. They are secret, and print as "withheld"."""
+    """Rows as cells of public grids. The cells are secret, and print as "withheld"."""
 
     plan: CodedPlan
     sizes: tuple[int, ...]  # how many cells or bins each column has; public
@@ -88,7 +88,7 @@ class CodedRows:
     def residuals(self, scores: Scores) -> ExactIntegers:
         """Return the sums of a model's residuals: for each of its columns by class and bin, then the intercept's.
 
-        A row whose target is missing counts nowhere.
+        A row with a missing target is not counted.
         """
         self._refuse_other_shape(scores)
         add = in_loops if loops_at_hand() else in_arrays
@@ -160,9 +160,9 @@ class CodedRows:
 
 
 def held(blocks: Iterable[Block]) -> tuple[Block, ...]:
-    """Return blocks to be read again and again: in memory, and beyond a share of the limit in a private file.
+    """Return blocks to be read many times: in memory, and beyond a share of the limit in a private file.
 
-    The file has no name, so that it is gone with the last block.
+    The file is unnamed, so that it is gone with the last block.
     """
     kept: list[Block] = []
     with ExitStack() as opened:
@@ -182,7 +182,7 @@ def added(cells: Cells, weights: Integers, size: int) -> Integers:
 
 
 def loops_at_hand() -> bool:
-    """Return whether the compiled loops may be used; where they are not compiled yet, that is begun."""
+    """Return whether the compiled loops may be used; if they are not compiled yet, compiling is started."""
     if compiled.is_ready() and compiled.load():
         return True
     compiled.start()
@@ -190,12 +190,12 @@ def loops_at_hand() -> bool:
 
 
 def threads() -> int:
-    """Return how many threads add up: as many as there are processors for this process, up to a few."""
+    """Return the number of adding threads: the processors of this process, up to a few."""
     return min(THREADS_MOST, len(os.sched_getaffinity(0)))
 
 
 def on_threads(job: Callable[[int, int], Found], blocks: int) -> list[Found]:
-    """Return what a job gives for each thread, by its number and how many there are: none is started for one block.
+    """Return the results of a job for each thread, by its number and their count: a single block starts no thread.
 
     Whole numbers add up to the same in any order.
     """

@@ -1,6 +1,7 @@
-"""How well a public model does on rows, in whole numbers: cells that rows count in, and bounded numbers that they add.
+"""The performance of a public model on rows, in whole numbers: cells that rows count in, and bounded numbers that they
+add.
 
-A row's cell is a function of that row and the model alone, and no float decides it: scores are sums of whole numbers,
+A row's cell is a function of only that row and the model, without floats: scores are sums of whole numbers,
 probabilities and losses come from public tables.
 """
 
@@ -30,12 +31,12 @@ from tacit.privacy import Integers
 
 UNIT_BITS = UNIT.bit_length() - 1
 FIRST_SCORE = -(LINK_REACH << SCORE_BITS)
-# Losses of probabilities are looked up by their first so many bits.
+# Losses of probabilities are looked up by this many leading bits.
 CHANCE_BITS = 14
 
 
 def add_judgement(block: Block, judged: Judgement, plan: CodedPlan, exact_sums: Integers) -> None:
-    """Add what a block's rows count to a judgement's sums; a row without an outcome counts nowhere."""
+    """Add what a block's rows count to a judgement's sums; a row without an outcome is not counted."""
     observed = observed_of(block, judged.scores, plan)
     known = observed >= 0
     weights = np.where(known, UNIT if block.rows_of_unit is None else UNIT // block.rows_of_unit, 0)
@@ -122,7 +123,7 @@ def _merit(block: Block, judged: Merit, observed: Integers) -> Integers:
 
 @lru_cache(maxsize=1)
 def _score_merits() -> Integers:
-    """Return the merit of each score towards the true class. Privacy rests on its range alone, which is held."""
+    """Return the merit of each score towards the true class. Privacy rests only on its range, which is enforced."""
     step = 2.0 ** (LINK_SHIFT - SCORE_BITS)
     middles = -LINK_REACH + (np.arange(int(2 * LINK_REACH / step)) + 0.5) * step
     return _of_losses(np.logaddexp(0, -middles))

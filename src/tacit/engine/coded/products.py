@@ -1,7 +1,7 @@
-"""Sums of products in whole numbers: of cells and of numbers, of a row with itself; no float decides anything.
+"""Sums of products in whole numbers: of cells and of numbers, of a row with itself; floats are not used.
 
 A row's product is divided by the rows of its unit towards zero, as everything that learning adds up
-(docs/proofs/linear.md). Rows where a needed number is missing count nowhere.
+(docs/proofs/linear.md). Rows with a missing number are not counted.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from tacit.privacy import Integers
 
 # Errors beyond this are far above any cap, and their squares fit 64 bits.
 ERROR_MOST = 1 << 20
-# What numbers are rounded to is half a step away at most.
+# Numbers are rounded by at most half a step.
 HALF = NUMBER_ONE // 2
 
 

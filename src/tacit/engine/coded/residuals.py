@@ -1,9 +1,9 @@
-"""A model's residuals in whole numbers: lookups, a clip, and a division towards zero; no float decides anything.
+"""A model's residuals in whole numbers: lookups, a clip, and a division towards zero; floats are not used.
 
 `in_arrays` is the meaning, and `in_loops` gives the same integers by compiled loops. A row's residual vector q, one
 number for each class, is clipped to a length of at most `clip`: where its length is larger, every number is multiplied
-by clip and divided by the length, rounded up, towards zero. So the clipped vector is no longer than clip, whatever the
-tables of the model hold (docs/proofs/rounds.md).
+by clip and divided by the length, rounded up, towards zero. So the clipped vector has at most length clip, for any
+tables of the model (docs/proofs/rounds.md).
 """
 
 from typing import Protocol, assert_never
@@ -29,7 +29,7 @@ from tacit.privacy import Integers
 FIRST_SCORE = -(LINK_REACH << SCORE_BITS)
 # From steps of a score to steps of UNIT.
 FINER = UNIT.bit_length() - 1 - SCORE_BITS
-# Rows whose scores stay in cache.
+# Rows with scores that stay in cache.
 PIECE = 1 << 15
 
 
@@ -53,7 +53,7 @@ def in_arrays(block: Block, scores: Scores, plan: CodedPlan, exact_sums: list[In
         exact_residuals[:, observed < 0] = 0
         for sums, index in zip(exact_sums, scores.columns, strict=False):
             for total, each in zip(sums, exact_residuals, strict=True):
-                # exact: whole numbers whose sum is far below 2^53
+                # exact: whole numbers with a sum far below 2^53
                 total += np.bincount(piece.cells[index], weights=each, minlength=len(total)).astype(np.int64)
         exact_sums[-1][:, 0] += exact_residuals.sum(axis=1)
 
@@ -102,7 +102,7 @@ def _observe(block: Block, start: int, end: int, scores: Scores, plan: CodedPlan
 
 
 def _replace_by_residuals(total: Integers, seen: Integers, scores: Scores) -> None:
-    """Replace scores by clipped residuals, 0 where nothing is observed, by compiled loops."""
+    """Replace scores by clipped residuals, 0 for a missing outcome, by compiled loops."""
     from tacit.engine.kernel import residual_loops as loops
 
     if scores.link == "softmax":
@@ -120,7 +120,7 @@ def _replace_by_residuals(total: Integers, seen: Integers, scores: Scores) -> No
 
 
 def observed_of(block: Block, scores: Scores, plan: CodedPlan) -> Integers:
-    """Return each row's class, or its number as a part of its range in steps of UNIT; -1 where there is none."""
+    """Return each row's class, or its number as a part of its range in steps of UNIT; -1 if there is none."""
     target = scores.target
     if isinstance(target, ClassTarget):
         return np.array(target.classes, dtype=np.int64)[block.cells[target.column]]
@@ -173,7 +173,7 @@ def clipped(residuals: Integers, clip: int) -> Integers:
 
 
 def root_above(squares: Integers) -> Integers:
-    """Return the least whole numbers whose squares are at least these, which are below 2^52."""
+    """Return the least whole numbers with squares of at least these, which are below 2^52."""
     near = np.sqrt(squares.astype(np.float64)).astype(np.int64)  # within 1; whole numbers decide
     near -= near * near > squares
     near += near * near < squares

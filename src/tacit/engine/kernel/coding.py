@@ -1,7 +1,7 @@
 """Codes cells as small numbers: each distinct value gets a code when it first comes, and a hash of the value itself.
 
 Codes only say which values are equal. Which rows of a unit are kept is decided by the hashes of values and, where those
-tie, by the order of the values. Values are compared whole, never by hash alone.
+tie, by the order of the values. Values are compared whole, never only by hash.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ class OverMemory(Exception):
 
 
 class Secret(NamedTuple):
-    """What a hash is keyed by: new for every question, so that no value can have been chosen for its hash."""
+    """The key of a hash: new for every question, so that values cannot be chosen for their hashes."""
 
     times_first: np.uint64  # the factors are odd
     times_second: np.uint64
@@ -42,7 +42,7 @@ class Secret(NamedTuple):
 
 
 def make_secret(salt: str, purpose: str) -> Secret:
-    """Return a secret that depends on the salt and on what it is for."""
+    """Return a secret that depends on the salt and its purpose."""
     digest = hashlib.blake2b(f"{purpose}\n{salt}".encode(), digest_size=56).digest()
     words = [int.from_bytes(digest[at : at + 8], "little") for at in range(0, 56, 8)]
     first, second, third = (np.uint64(word | 1) for word in words[:3])
@@ -69,7 +69,7 @@ def keyed_hash(words: Words, secret: Secret) -> Words:
 
 
 def null_hash(secret: Secret) -> np.uint64:
-    """Return the hash of NULL: that of a word which nobody knows."""
+    """Return the hash of NULL: that of a secret word."""
     return np.uint64(keyed_hash(np.full(1, secret.point), secret)[0])
 
 
@@ -84,7 +84,7 @@ def mixed(word: Words, more: Words | np.uint64) -> Words:
 
 
 def is_number(kind: pa.DataType) -> bool:
-    """Return whether cells of this type are told apart by 64 bits."""
+    """Return whether 64 bits distinguish cells of this type."""
     return bool(
         pa.types.is_integer(kind)
         or pa.types.is_floating(kind)
@@ -151,7 +151,7 @@ class WordCoder:
 
     @property
     def words(self) -> Codes:
-        """The word of each code; NULL has none, and 0 stands in for it."""
+        """The word of each code; NULL lacks one, and 0 replaces it."""
         return np.concatenate([np.zeros(1, dtype=np.int64), self._words[: self._known[0]]])
 
     @property
@@ -267,7 +267,7 @@ class TextCoder:
         return np.concatenate([null, self._hashes[: self._known[0]]])
 
     def hashes_of(self, codes: Codes) -> Words:
-        """Return a hash of the text of each of some codes, none of which is NULL's."""
+        """Return a hash of the text of each of some codes, without NULL's."""
         return self._hashes[codes - 1]
 
     def code(self, column: pa.Array) -> Codes:

@@ -1,7 +1,7 @@
 """Loops that hash and code cells, compiled by numba: 64-bit words and texts, compared whole.
 
-Hashes are of values and a secret that is new for every question, never of codes: nobody can have chosen values whose
-hashes are alike (docs/proofs/nothing-fails.md). A secret is a `coding.Secret`.
+Hashes are of values and a secret that is new for every question, never of codes: values with equal hashes cannot be
+chosen (docs/proofs/nothing-fails.md). A secret is a `coding.Secret`.
 Importing numba takes a while, so only `compiled` imports this.
 """
 
@@ -82,7 +82,8 @@ def hash_texts(data: Any, ends: Any, secret: Any, out: Any) -> None:
 
 @loop
 def code_texts(data: Any, ends: Any, start: Any, secret: Any, slots: Any, hashes: Any, known: Any, arena: Any) -> Any:
-    """Code texts from `start` on, in place of their ends; return how many were coded: fewer where there is no room.
+    """Code texts from `start` on, in place of their ends; return the number of coded ones: fewer if there is not
+    enough room.
 
     Text i is data[ends[i] : ends[i + 1]]. known[0] is how many codes there are; the text of code c is in the arena at
     known[1 + c] … known[2 + c]. A text is compared whole.
@@ -148,7 +149,7 @@ def _hash_text(data: Any, begin: Any, size: Any, secret: Any) -> Any:
 
 @part_of_loops
 def _times(one: Any, two: Any) -> Any:
-    """Return the product of two numbers below 2^61 in the prime field; nothing on the way is beyond 64 bits."""
+    """Return the product of two numbers below 2^61 in the prime field; no intermediate value is beyond 64 bits."""
     one_high, one_low = one >> np.uint64(31), one & LOW_31
     two_high, two_low = two >> np.uint64(31), two & LOW_31
     middle = one_low * two_high + one_high * two_low
@@ -174,7 +175,7 @@ def _same(data: Any, begin: Any, size: Any, arena: Any, at: Any, end: Any) -> An
 
 @loop
 def code_words(words: Any, start: Any, secret: Any, slots: Any, values: Any, known: Any, codes: Any) -> Any:
-    """Code 64-bit words from `start` on; return how many were coded: fewer where there is no room."""
+    """Code 64-bit words from `start` on; return the number of coded ones: fewer if there is not enough room."""
     mask, shift = len(slots) - 1, _shift_for(slots)
     for place in range(start, len(words)):
         word = words[place]
@@ -214,7 +215,7 @@ def find_words(words: Any, secret: Any, slots: Any, values: Any, places: Any) ->
 def find_near(words: Any, least: Any, place_of: Any, places: Any) -> None:
     """Write place_of[word - least] for each 64-bit word, and -1 for those outside."""
     for place in range(len(words)):
-        at = np.uint64(words[place]) - np.uint64(least)  # what is below wraps around, far beyond the end
+        at = np.uint64(words[place]) - np.uint64(least)  # smaller values wrap around, far beyond the end
         places[place] = place_of[at] if at < np.uint64(len(place_of)) else -1
 
 

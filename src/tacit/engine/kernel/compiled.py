@@ -1,10 +1,10 @@
-"""The kernel's loops, compiled ahead: by a process of its own, into a private folder, and loaded from there.
+"""The kernel's loops, compiled ahead: by a separate process, into a private folder, and loaded from there.
 
-Compiling takes seconds and nobody should wait for it, nor for it to end when Python does. So a separate process, begun
-when a question first wants the kernel, compiles the loops into numba's cache; until that is complete the SQL path
+Compiling takes seconds, and questions must not wait for it, and Python's end must not either. So a separate process,
+begun when a question first wants the kernel, compiles the loops into numba's cache; until that is complete the SQL path
 answers. The folder is named by everything the machine code depends on, and holds code that will be run. So it is used
-only where nobody else can change it, on the whole way there, and only if every file is what was compiled, byte for
-byte. What is damaged is compiled anew, without a look at it. TACIT_KERNEL=off leaves the kernel out.
+only if other users cannot change it, on the whole way there, and only if every file equals the compiled one, byte for
+byte. Damaged files are compiled again, without being read. TACIT_KERNEL=off leaves the kernel out.
 """
 
 import builtins
@@ -50,14 +50,15 @@ _warned = False
 
 
 def is_ready() -> bool:
-    """Return whether the kernel can be used without compiling anything; it depends on no data."""
+    """Return whether the kernel can be used without compiling anything; this depends on no data."""
     if _is_off() or _broken:
         return False
     return _loaded or _is_complete(cache_folder())
 
 
 def is_possible() -> bool:
-    """Return whether the loops are here, or can be compiled: not if they are off, or nothing can be kept in private."""
+    """Return whether the loops are here, or can be compiled: not if they are off, or if no private folder is
+    possible."""
     if _is_off() or _broken:
         return False
     try:
@@ -94,9 +95,9 @@ def warm_up() -> None:
 
 @contextmanager
 def interpreted_kernel() -> Iterator[bool]:
-    """Have the loops run as plain Python in here, where they are not loaded; yield whether the kernel may be used.
+    """Run the loops as plain Python in this block, if they are not loaded; yield whether the kernel may be used.
 
-    To check a few rows where nothing is compiled yet: each takes a thousand times as long. Nothing is compiled or kept.
+    This is for checking a few rows before compiling: each takes a thousand times longer. No code is compiled or kept.
     """
     global _loaded
     with _turn:  # other threads wait to load the loops, and never meet these
@@ -119,7 +120,8 @@ def interpreted_kernel() -> Iterator[bool]:
 
 
 def _as_python(name: str, path: Path) -> ModuleType:
-    """Return a module of loops whose `numba.njit` leaves every function as it is; numba itself is not imported."""
+    """Return a module of loops with a `numba.njit` that leaves every function unchanged; numba itself is not
+    imported."""
     stand_in = ModuleType("numba")
     vars(stand_in)["njit"] = lambda function=None, **_: function or (lambda loop: loop)
 
@@ -134,7 +136,7 @@ def _as_python(name: str, path: Path) -> ModuleType:
 
 
 def _show_as(name: str, module: ModuleType | None) -> None:
-    """Have a name of this package stand for a module, or for none until it is imported."""
+    """Let a name of this package mean a module, or none until it is imported."""
     package = sys.modules[str(__package__)]
     if module is not None:
         sys.modules[name] = module
@@ -151,7 +153,7 @@ def start() -> None:
         if _is_off() or _broken or _loaded or not sys.executable:
             return
         if _compiling is not None and _compiling.poll() is not None:
-            return  # it was tried in this process; what went wrong would go wrong again
+            return  # it was tried in this process; the same failure would come again
         if _compiling is None and _is_private(cache_folder()) and not _is_complete(cache_folder()):
             package_parent = str(Path(__file__).resolve().parents[__name__.count(".")])
             _compiling = subprocess.Popen(
@@ -165,9 +167,9 @@ def start() -> None:
 
 
 def compile_now() -> None:
-    """Compile the loops and wait for it: what the background process does; one at a time.
+    """Compile the loops and wait for it, as the background process does; one at a time.
 
-    Nothing is compiled where others could change what comes of it.
+    Loops are not compiled if others could change the result.
     """
     folder = cache_folder()
     make_folder(folder)
@@ -185,8 +187,8 @@ def compile_now() -> None:
 def cache_folder() -> Path:
     """Return the folder for this version's machine code on this kind of processor.
 
-    It is in XDG_CACHE_HOME where that is set. Otherwise in the home's .cache; where that cannot be ours alone, as in
-    homes that a group may write to, in a folder of the user's own beside other temporary files.
+    The folder is in XDG_CACHE_HOME if that is set. Otherwise in the home's .cache; if that cannot be private, as in
+    homes that a group may write to, in the user's own folder beside other temporary files.
     """
     said = os.environ.get("XDG_CACHE_HOME", "")
     if os.path.isabs(said):
@@ -228,7 +230,7 @@ def _own_flags() -> list[str]:
 
 
 def _is_private(folder: Path) -> bool:
-    """Whether nobody else can change what is in the folder; said once where others can."""
+    """Whether only we can change the content of the folder; said once where others can."""
     global _warned
     try:
         fault = fault_of(folder)
@@ -241,7 +243,7 @@ def _is_private(folder: Path) -> bool:
 
 
 def _is_complete(folder: Path) -> bool:
-    """Whether all that was compiled is there, as it was and ours alone: only then may it be unpickled and run."""
+    """Whether all compiled files are there, unchanged and ours: only then may they be unpickled and run."""
     try:
         return folder.is_dir() and _is_private(folder) and read_json(_content(folder / COMPLETE)) == _digests(folder)
     except (OSError, ValueError):
@@ -249,7 +251,7 @@ def _is_complete(folder: Path) -> bool:
 
 
 def _digests(folder: Path) -> dict[str, str]:
-    """Return the digest of every file in the folder; ValueError where one is no plain file of ours."""
+    """Return the digest of every file in the folder; ValueError if one is not a plain file of ours."""
     found = {}
     for place, folders, files in os.walk(folder, onerror=_raise):
         for name in folders:
@@ -277,7 +279,7 @@ def _raise(problem: OSError) -> None:
 
 
 def _open_new(path: Path) -> IO[str]:
-    """Open a file for writing that is for its owner alone and no link."""
+    """Open a private file for writing that is not a link."""
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600), "w")
 
 
@@ -294,7 +296,7 @@ def _seal(folder: Path) -> None:
     """Write down what was compiled, once all of it is there."""
     for place, folders, files in os.walk(folder):
         for name in (*folders, *files):
-            os.chmod(Path(place, name), 0o700 if name in folders else 0o600)  # whatever the umask was
+            os.chmod(Path(place, name), 0o700 if name in folders else 0o600)  # with any umask
     compiled, unfinished = _digests(folder), folder / f"{COMPLETE}.new"
     with _open_new(unfinished) as file:
         json.dump(compiled, file)
@@ -331,14 +333,14 @@ def _import_loops(folder: Path) -> None:
 
 
 def _require_kept_in(folder: Path, loops: ModuleType) -> None:
-    """Refuse loops whose machine code numba would look for elsewhere."""
+    """Refuse loops with machine code that numba would look for elsewhere."""
     paths = [loop._cache.cache_path for loop in vars(loops).values() if hasattr(loop, "_cache")]
-    kept = [path for path in paths if path is not None]  # those that are compiled into others are not kept
+    kept = [path for path in paths if path is not None]  # loops that are compiled into others are not kept
     if not kept or not all(Path(path).is_relative_to(folder) for path in kept):
         raise ImportError("numba keeps machine code elsewhere")
 
 
-# Each loop is run on next to nothing, with arrays of the types that it is given in use.
+# Every loop is run on tiny arrays of the types that it is given in use.
 
 
 def _run_coding(loops: ModuleType) -> None:

@@ -1,11 +1,11 @@
 """The kernel's loops, compiled by numba: scatter rows by unit, bound each unit in cache, add up.
 
-Whole numbers only. Which rows and groups of a unit are kept follows the same rule as the SQL path, with a hash of its
-own: groups in the order of (hash of unit and key; key), rows in the order of (hash of unit, key and values; values).
+Whole numbers only. The kept rows and groups of a unit follow the same rule as in SQL, with another hash: groups in the
+order of (hash of unit and key; key), rows in the order of (hash of unit, key and values; values).
 Hashes are of values and a salt, never of codes. Units are compared whole: for numbers the hash is one-to-one, and other
 units carry a code beside the hash, and codes are equal if and only if the units are.
 
-A row is a line of 32-bit words: the unit's hash (two words), the key's code, the unit's code where it has one, and the
+A row is a line of 32-bit words: the unit's hash (two words), the key's code, the unit's code if it has one, and the
 values from word `first` on; a value of NULL_WORD is NULL. Importing numba takes a while, so only `compiled` does it.
 
 The second section is for the row path, where each row is its own unit: one pass over a batch for each value.
@@ -46,7 +46,7 @@ class Out(NamedTuple):
 def scatter(hashes: Any, codes: Any, keys: Any, values: Any, bits: Any, starts: Any, rows: Any) -> None:
     """Write rows sorted by the top bits of their units' hashes; `starts` gets where each part begins, and the end.
 
-    Rows whose key is negative are left out: it is not listed.
+    Rows with a negative key are left out: it is not listed.
     """
     shift = np.uint64(64 - bits)
     at = np.zeros((1 << bits) + 1, np.int64)
@@ -77,8 +77,8 @@ def scatter(hashes: Any, codes: Any, keys: Any, values: Any, bits: Any, starts: 
 def sum_rows(rows: Any, starts: Any, skip: Any, bits: Any, rule: Rule, out: Out) -> None:
     """Bound whole units, add them up by key, and hand on the words that quantiles are drawn from.
 
-    Part p is rows[starts[p] : starts[p + 1]]. Each is first split by the `bits` of its units' hashes after the top
-    `skip`, so that what is added up at once stays in cache.
+    Part p is rows[starts[p] : starts[p + 1]]. Parts are first split by the `bits` of their units' hashes after the top
+    `skip`, so that the added rows stay in cache.
     """
     for part in range(len(starts) - 1):
         parted, ends = split(rows[starts[part] : starts[part + 1]], skip, bits)
@@ -195,7 +195,7 @@ def by_unit(rows: Any, first: Any) -> Any:
         ends[unit + 1] += 1
     for unit in range(units):
         ends[unit + 1] += ends[unit]
-    places = one_row  # no longer needed as what it was
+    places = one_row  # no longer needed for its first purpose
     for row in range(len(rows)):
         unit = unit_of[row]
         places[ends[unit]] = row
@@ -233,7 +233,7 @@ def _put_groups_in_order(
 
 @part_of_loops
 def _first_orders(orders: Any, count: Any, best: Any) -> Any:
-    """Put the smallest distinct orders into `best`, rising, and return how many: as many as it holds, or all."""
+    """Put the smallest distinct orders into `best`, rising, and return their number: its size, or all of them."""
     held: Any = np.int64(0)
     for place in range(count):
         order = orders[place]
@@ -255,7 +255,7 @@ def _first_orders(orders: Any, count: Any, best: Any) -> Any:
 def _by_order(rows: Any, places: Any, orders: Any, spare: Any, best: Any, count: Any) -> Any:
     """Put rows in the order of their groups by counting; return whether it was done: not where two groups tie.
 
-    Every order is one of `best`. Whoever has few groups and many rows would wait long for them to be sorted.
+    Every order is one of `best`. A unit with few groups and many rows would take long to sort.
     """
     at = np.zeros(len(best) + 1, np.int64)
     key = np.empty(len(best), np.uint32)
@@ -387,7 +387,7 @@ ONE = np.uint64(1)
 
 
 class Groups(NamedTuple):
-    """The key of each row, and where the sums of each key begin."""
+    """The key of each row, and the start of the sums of each key."""
 
     keys: Any  # (row,) int16 or int32
     base: Any
@@ -416,7 +416,7 @@ def count_rows(groups: Groups, sums: Any) -> None:
 def add_floats(groups: Groups, cells: Any, valid: Any, skip: Any, grid: Grid, at: Any, sums: Any) -> None:
     """Put floats on their grid and add them up, from `at` on; with the first value rows are counted too.
 
-    Where `valid` has any bytes, bit skip + i says whether row i has a value. NaN counts as no value.
+    Where `valid` has any bytes, bit skip + i says whether row i has a value. NaN counts as missing.
     """
     for row in range(len(groups.keys)):
         start = groups.start_of[np.uint64(groups.keys[row] - groups.base)]

@@ -1,7 +1,7 @@
 """The loops of learning, compiled by numba: add up scores, look up links, clip residuals, divide them, add by bin.
 
-Whole numbers only, and the same ones that `coded/residuals.py` gives in arrays, which says what they mean. Each loop
-runs over a short piece of rows that stays in cache. Importing numba takes a while, so only `compiled` does it.
+All numbers are whole, and equal to those that `coded/residuals.py` gives in arrays, which defines their meaning. The
+loops run over a short piece of rows that stays in cache. Importing numba takes a while, so only `compiled` does it.
 """
 
 from math import sqrt
@@ -21,21 +21,21 @@ def add_scores(cells: Any, table: Any, scores: Any) -> None:
 
 @loop
 def classify(cells: Any, class_of: Any, observed: Any) -> None:
-    """Write the class of each row's cell, -1 where there is none."""
+    """Write the class of each row's cell, -1 if there is none."""
     for row in range(len(cells)):
         observed[row] = class_of[cells[row]]
 
 
 @loop
 def share_of_range(steps: Any, height: Any, unit: Any, observed: Any) -> None:
-    """Write each row's number as a part of its range, -1 where there is none."""
+    """Write each row's number as a part of its range, -1 if there is none."""
     for row in range(len(steps)):
         observed[row] = np.int64(steps[row]) * unit // height if steps[row] >= 0 else -1
 
 
 @loop
 def looked_up(scores: Any, table: Any, first: Any, shift: Any) -> None:
-    """Replace scores by what a link's table says of them."""
+    """Replace scores by the entries of a link's table."""
     last = len(table) - 1
     for row in range(len(scores)):
         scores[row] = table[min(max((scores[row] - first) >> shift, 0), last)]
@@ -50,7 +50,7 @@ def shifted(scores: Any, shift: Any) -> None:
 
 @loop
 def number_residuals(expected: Any, observed: Any, clip: Any) -> None:
-    """Replace what is expected by what is observed less it, clipped; 0 where nothing is observed."""
+    """Replace expected values by the observed ones less them, clipped; 0 for a missing outcome."""
     for row in range(len(expected)):
         known = observed[row] >= 0
         expected[row] = min(max(observed[row] - expected[row], -clip), clip) if known else 0
@@ -67,7 +67,7 @@ def class_residuals(expected: Any, observed: Any, unit: Any, clip: Any) -> None:
 
 @loop
 def softmax_residuals(scores: Any, observed: Any, table: Any, place: Any, unit: Any, clip: Any) -> None:
-    """Replace the scores of all classes by residuals whose vector is no longer than `clip`.
+    """Replace the scores of all classes by residuals with a vector of at most length `clip`.
 
     `place` has the score of the table's first entry, and how far its entries are apart as a shift.
     """

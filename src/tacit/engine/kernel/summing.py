@@ -1,9 +1,9 @@
 """The kernel: takes rows from DuckDB as Arrow batches, bounds each unit's contribution and adds up, in compiled loops.
 
-Units are hashed into parts; a part holds all rows of its units. Each batch is sorted by part and kept as a run, while
-DuckDB makes the next batch. Runs over the memory limit go to a file without a name, so a killed process leaves
-nothing behind. After the last batch each part is bounded and added up by itself. The kernel keeps rows by the same rule
-as the SQL path, and gives the same integers where no unit exceeds its bounds. If rows need more than their share of the
+Units are hashed into parts; a part holds all rows of its units. Batches are sorted by part and kept as runs, while
+DuckDB makes the next batch. Runs over the memory limit go to an unnamed file, so a killed process leaves no file
+behind. After the last batch each part is bounded and added up by itself. The kernel keeps rows by the same rule as the
+SQL path, and gives the same integers if units stay within their bounds. If rows need more than their share of the
 memory limit, it stops with `OverMemory`, and the patient path gives the same integers. `compiled` knows when the loops
 are ready.
 """
@@ -66,7 +66,7 @@ class Runs:
         return rows
 
     def few(self) -> tuple[Rows, NDArray[np.int64]] | None:
-        """Return the only run and where its parts begin, if there are so few rows that one thread adds them up."""
+        """Return the only run and the starts of its parts, if one thread adds up all rows."""
         if len(self._held) != 1 or self._written or int(self.sizes.sum()) > ROWS_ALONE:
             return None
         return self._held[0]
@@ -111,10 +111,10 @@ PART_BITS = 8
 PART_ROWS = 1 << 13
 # A limb of a value fits 32 bits, so this many rows add up within 64 bits.
 ROWS_AT_ONCE = 1 << 30
-ROWS_ALONE = 1 << 18  # up to so many, one thread adds up
+ROWS_ALONE = 1 << 18  # up to this number, one thread adds up
 LIMB_BITS = 31
 NULL_WORD = (1 << 32) - 1
-# What is moved by as many binary digits is 0, or more than any cell.
+# Values moved by this many binary digits are 0, or more than any cell.
 SHIFT_MOST = 62
 # Copies of the kept rows for quantiles while they are joined and sorted.
 KEPT_COPIES = 5
@@ -158,8 +158,9 @@ class Columns:
     keys: Sequence[str]
     values: Sequence[Sequence[str]]
     listed: int | None  # the length of the public list, in which a key is an index; None if keys are found
-    drawn: Sequence[int] = ()  # the values that quantiles are drawn from; they are returned for the kept rows
-    # the public list itself, if rows come with keys instead of indexes, and the kernel looks them up
+    # the values that quantiles are drawn from; they are returned for the kept rows the public list itself, if rows
+    # come with keys instead of indexes, and the kernel looks them up
+    drawn: Sequence[int] = ()
     found: "ListedNumbers | ListedTexts | None" = None
 
     @property
@@ -211,7 +212,7 @@ def take_beside(batches: Iterable[pa.RecordBatch], take: Callable[[pa.RecordBatc
     """Call `take` with each batch, one after the other, in a thread while DuckDB makes the next batch."""
     made = iter(batches)
     first = list(islice(made, 2))
-    if len(first) < 2:  # a thread of its own takes longer than a small table
+    if len(first) < 2:  # a separate thread takes longer than a small table
         for batch in first:
             take(batch)
         return
@@ -301,7 +302,7 @@ def place_finder(columns: Columns, salt: str) -> coding.PlaceFinder | coding.Tex
 def threads_for(rows: int, packer: "Packer", shape: tuple[int, int], memory: int, cell_bytes: int = 0) -> int:
     """Return how many parts are added up at once; stop with OverMemory if not even one part fits.
 
-    `cell_bytes` is what each cell of the largest unit takes beside.
+    `cell_bytes` is the memory for each cell of the largest unit.
     """
     found = packer.finds_keys
     widest = (
@@ -312,7 +313,7 @@ def threads_for(rows: int, packer: "Packer", shape: tuple[int, int], memory: int
     listed = shape[0] * (KEY_BYTES + SUM_BYTES * shape[1])
     if rows > ROWS_AT_ONCE or widest > room or (found and max(table, listed) > room):
         raise coding.OverMemory
-    return max(1, min(THREADS, room // max(1, widest + table)))  # a public list's table is as large as it is
+    return max(1, min(THREADS, room // max(1, widest + table)))  # a public list's table has a fixed size
 
 
 def rule_of(packer: Packer, hashes: NDArray[np.uint64], order: NDArray[np.int64], bounded: Bounded) -> "loops.Rule":
@@ -398,7 +399,7 @@ class Kept:
         self._each: list[NDArray[np.uint32]] = []
 
     def room(self, rows: int, drawn: int) -> NDArray[np.uint32]:
-        """Return room for the words of a part's rows: none where none are drawn."""
+        """Return room for the words of a part's rows: none if no quantiles are drawn."""
         return np.empty((rows if drawn else 0, 1 + drawn), dtype=np.uint32)
 
     def add(self, words: NDArray[np.uint32]) -> None:

@@ -1,8 +1,8 @@
-"""Adds up vectors in the kernel: units scaled into caps, totals of what scaling left and took, and profiles.
+"""Adds up vectors in the kernel: units scaled into caps, totals of kept and cut parts, and profiles.
 
-Rows are packed and parted as in `summing.py`; a part then goes through the loops of `scaling_loops.py`. What they
-cannot hold in 64 bits is told apart here: by public facts (`fits`), or by stopping with `OverMemory` where one unit has
-very many cells, as the patient path gives the same integers.
+Rows are packed and parted as in `summing.py`; a part then goes through the loops of `scaling_loops.py`. Vectors that
+do not fit 64 bits are detected here: by public facts (`fits`), or by stopping with `OverMemory` if one unit has very
+many cells, as the patient path gives the same integers.
 """
 
 from collections.abc import Iterable, Iterator
@@ -19,7 +19,7 @@ from tacit.plan import BINS, Vector
 
 Task = Literal["scaled", "profiled"]
 
-# Of a cap and a tail this is the most, so that as many units as there may be rows at once add up within 64 bits.
+# The largest cap and tail, so that the largest number of units with rows at once add up within 64 bits.
 CAP_MOST = 1 << 31
 # A value is below this, in its limbs together.
 VALUE_MOST = 1 << 62
@@ -29,7 +29,7 @@ WIDE_BITS = 62 + summing.LIMB_BITS
 
 @dataclass(frozen=True)
 class Asked:
-    """What is computed of each unit: its vectors, each with its norm, and those that have one weight."""
+    """The computed parts of each unit: its vectors, each with its norm, and those that have one weight."""
 
     task: Task
     vectors: tuple[Vector, ...]
@@ -48,7 +48,7 @@ class VectorSums:
 
 
 def fits(vector: Vector, height: int) -> bool:
-    """Return whether the loops can compute a vector, given the greatest value of its column: by public facts alone."""
+    """Return whether the loops can compute a vector, given the greatest value of its column: only by public facts."""
     if max(vector.cap, vector.tail) > CAP_MOST:
         return False
     return vector.kind != "centred" or 0 <= vector.centre <= height < VALUE_MOST
@@ -112,7 +112,7 @@ def _add_parts(
 
 
 def _as_array(asked: Asked, columns: summing.Columns) -> NDArray[np.int64]:
-    """Return a column for each vector; what its lines are, the loops say."""
+    """Return a column for each vector; the loops define its lines."""
     from tacit.engine.kernel import scaling_loops as loops
 
     joint = {index: min(some) for some in asked.together for index in some}

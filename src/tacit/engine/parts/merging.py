@@ -1,6 +1,6 @@
 """Adds up the exact tables of parts that share no unit: one exact table, as one engine would have given it.
 
-Sums and totals add as Python's integers, so that none is too narrow. Values of a group are put together and sorted.
+Sums and totals add as Python's integers, so that all of them fit. Values of a group are put together and sorted.
 The groups of parts may be the same, and each is then there once.
 """
 

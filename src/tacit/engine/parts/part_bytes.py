@@ -1,7 +1,7 @@
-"""Exact tables and coded rows as bytes, from whoever computes a part to whoever adds the parts up.
+"""Exact tables and coded rows as bytes, from the task that computes a part to the driver that adds the parts up.
 
 All numbers stay whole: sums that do not fit 64 bits travel as digits, and so do keys that are decimals or large
-integers. A group of a public list travels as its place in the list, and only where it has any sum.
+integers. A group of a public list travels as its index in the list, and only if it has any sum.
 """
 
 import json
@@ -169,7 +169,7 @@ def block_to_bytes(block: Block, most: int = BYTES_MOST) -> Iterator[bytes]:
 
 def block_from_bytes(data: Any, plan: CodedPlan) -> Block:
     """Return the coded rows that bytes hold."""
-    columns = [np.array(each) for each in from_stream(data).columns]  # in memory of their own, where loops want them
+    columns = [np.array(each) for each in from_stream(data).columns]  # in separate memory, as loops need them
     cells, values = columns[: len(plan.columns)], columns[len(plan.columns) : len(plan.columns) + len(plan.values)]
     alike = None if plan.unit is None else columns[-1]
     return Block(tuple(cells), tuple(values), alike, len(columns[0]))

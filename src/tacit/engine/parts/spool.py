@@ -1,6 +1,6 @@
 """The rows of one part while they arrive: in memory, and from a public size on in a private file that is mapped.
 
-So what a part takes does not grow with its rows, whoever they belong to.
+So the memory of a part does not grow with its rows, in any distribution over units.
 """
 
 import mmap
@@ -13,7 +13,7 @@ import pyarrow as pa
 from tacit.memory import spill_folder
 
 HELD_SHARE = 8
-ALIGNED = 64  # bytes: Arrow reads what begins at a multiple of them in place
+ALIGNED = 64  # bytes: Arrow reads blocks at a multiple of them in place
 
 
 class Spool:
@@ -35,7 +35,7 @@ class Spool:
             self._spill()
 
     def table(self, table: int, schema: pa.Schema) -> pa.Table:
-        """Return all rows of one table; those in the file are read as they are used."""
+        """Return all rows of one table; rows in the file are read as they are used."""
         pieces = list(self._held[table])
         if self._file is not None and self._written[table]:
             mapped = pa.py_buffer(mmap.mmap(self._file.fileno(), self._end, access=mmap.ACCESS_READ))

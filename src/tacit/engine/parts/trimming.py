@@ -1,9 +1,9 @@
 """Leaves out, before rows move, those of a huge unit that cannot be kept: each task keeps the first that it has.
 
-The kernel keeps of a unit the first groups in one order, and of each the first rows in another. Both orders follow from
-the salt, the unit and the row alone. Whatever is not among the first of some rows is not among the first of more. So
-the first of each task's firsts are the first of all (docs/proofs/parts.md), and however many rows a unit has,
-few of them leave a task. Only where nothing else is added up: scaling and profiles need all rows.
+The kernel keeps of a unit the first groups in one order, and of each the first rows in another. Both orders depend only
+on the salt, the unit and the row. A row that is not among the first of some rows is not among the first of more. So the
+first of each task's firsts are the first of all (docs/proofs/parts.md), and however many rows a unit has, few of them
+leave a task. This is done only if all other sums are absent: weights and profiles need all rows.
 """
 
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tacit.engine.kernel import coding, compiled, summing
 from tacit.privacy import Words
 
-MANY = 1 << 12  # a unit is looked at where at least so many rows are in its bucket
+MANY = 1 << 12  # a unit is examined if its bucket has at least this many rows
 BUCKET_BITS = 12
 PLACE = "place of the row"
 CODED = 4  # the word of a row's first value where units have codes, as in the loops' rule
@@ -24,7 +24,8 @@ CODED = 4  # the word of a row's first value where units have codes, as in the l
 
 @dataclass(frozen=True)
 class Trim:
-    """How rows that the kernel takes are trimmed: what their columns mean, the bounds, and from how many rows on."""
+    """The trimming of rows that the kernel takes: the meaning of their columns, the bounds, and the least number of
+    rows."""
 
     columns: summing.Columns
     bounded: summing.Bounded

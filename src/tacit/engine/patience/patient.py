@@ -131,7 +131,7 @@ def parts_of(values: Words, first: Flags) -> Words:
 
 
 def sums_of(parts: Words) -> list[list[int]]:
-    """Return rows, units, and counted and total of each value, from what was added up."""
+    """Return rows, units, and counted and total of each value, from the added sums."""
     found = [parts[:, 0].tolist(), parts[:, 1].tolist()]
     for at in range(2, parts.shape[1], 1 + LIMBS):
         limbs = [parts[:, at + 1 + limb].tolist() for limb in range(LIMBS)]
@@ -194,7 +194,7 @@ def added_up(pairs: Iterable[tuple[Words, Words]], combine: np.ufunc = np.add) -
 
 
 class KeyedFile:
-    """One number for each key, in a private file; numbers are read when they are looked up."""
+    """A number for each key, in a private file; numbers are read when they are looked up."""
 
     def __init__(self, *, key: int, folder: Path | None) -> None:
         self._key = key
@@ -251,7 +251,7 @@ class ValuesByKey:
         return GroupedSteps(values, starts.astype(np.int64), ends.astype(np.int64), weights)
 
     def close(self) -> None:
-        """Free the memory and close the files; a mapped array stays readable as long as it is used."""
+        """Free the memory and close the files; a mapped array stays readable while it is used."""
         self._sorted.close()
         self._ends.close()
         for file in (self._values, self._weights):
@@ -275,7 +275,7 @@ class ValuesByKey:
 
 
 def private_file(folder: Path | None) -> IO[bytes]:
-    """Return a file without a name, which nobody else can open."""
+    """Return an unnamed file, which other processes cannot open."""
     return tempfile.TemporaryFile(dir=folder, buffering=0)
 
 
@@ -287,6 +287,6 @@ def append_records(file: IO[bytes], records: NDArray[Any]) -> None:
 
 
 def mapped(file: IO[bytes], kind: Any) -> NDArray[Any]:
-    """Return what a file holds as an array that is read from disk where it is looked at."""
+    """Return the content of a file as an array that is read from disk when it is used."""
     size = file.seek(0, 2)
     return np.memmap(file, dtype=kind, mode="r") if size else np.empty(0, dtype=kind)

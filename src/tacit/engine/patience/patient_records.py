@@ -1,6 +1,6 @@
 """Turns batches of rows into records of words, which the patient path sorts on disk.
 
-A record begins with what decides which rows of a unit are kept, in the order of the path that stopped: the kernel's
+A record begins with the words that decide the kept rows of a unit, in the order of the path that stopped: the kernel's
 keyed hashes of the same cells, or the hash that SQL computed. Sorting is left to `external_sort.py`.
 """
 
@@ -101,13 +101,13 @@ def _order(batch: pa.RecordBatch, name: str) -> Words:
 def value_records(batch: pa.RecordBatch, keys: Words) -> Words:
     """Return unit, order of the group, key, order of the value and the value of each row."""
     value = external_sort.encode(batch.column(VALUE))
-    order = np.where(value[:, 0] == 0, _order(batch, ROW_ORDER), NO_VALUE)  # NULL is no value, and comes last
+    order = np.where(value[:, 0] == 0, _order(batch, ROW_ORDER), NO_VALUE)  # NULL is not a value, and comes last
     units = external_sort.encode(batch.column(UNIT))
     return np.column_stack([units, _order(batch, GROUP_ORDER), keys, order, value])
 
 
 def weighed_records(batch: pa.RecordBatch, keys: Words) -> Words:
-    """Return unit, order of the group, key and value of each row whose value gets a weight."""
+    """Return unit, order of the group, key and value of each row that gets a weight."""
     value = external_sort.encode(batch.column(STEPS))
     steps = np.where(value[:, 0] == 0, value[:, 1] ^ external_sort.SIGN, NO_VALUE)
     units = external_sort.encode(batch.column(UNIT))

@@ -1,8 +1,8 @@
-"""Lengths, weights, scaled sums, totals and bins from cells on disk: what `scaled_relation.py` does in SQL.
+"""Lengths, weights, weighted sums, totals and bins from cells on disk: the same as `scaled_relation.py` in SQL.
 
-The patient path uses it. A unit may have as many cells as the table has rows, so nothing here holds a unit: one pass
-over the cells finds how long each unit's vectors are, and a later one scales its cells. What is kept of a unit between
-passes is a few words in a private file. The integers are those of docs/proofs/scaling.md.
+The patient path uses it. A unit may have the cells of the whole table, so no unit is held in memory: one pass over the
+cells finds the length of each unit's vectors, and a later one scales its cells. Between passes a unit takes a few
+words in a private file. The integers are those of docs/proofs/scaling.md.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -76,7 +76,7 @@ def _coarse(tops: Whole) -> Whole:
 
 
 def _roots(sums: Words) -> Whole:
-    """Return the least whole numbers whose squares are at least these sums."""
+    """Return the least whole numbers with squares of at least these sums."""
     high, low = joined_limbs(sums)
     large = high >= 1 << (62 - LIMB)
     squares = np.where(large, 0, (high << LIMB) + low)
@@ -89,7 +89,7 @@ def _roots(sums: Words) -> Whole:
 
 
 def scaled_blocks(cells: CellFile, scaling: Scaling, lengths: UnitFile) -> Iterator[tuple[CellBlock, Whole]]:
-    """Yield cells, and what each of them adds to its group: (cell, vector)."""
+    """Yield cells, and their contributions to their groups: (cell, vector)."""
     for block in cells.blocks():
         weights = _weights(scaling, lengths.of(block.unit))
         added = (np.abs(block.fine) * weights) >> WEIGHT_BITS
@@ -106,7 +106,7 @@ def _weights(scaling: Scaling, lengths: Whole) -> Whole:
 
 
 class UnitTotals:
-    """What scaling left of some vectors, and what it took, over all units; cells come in the order of units."""
+    """The kept and the cut part of some vectors, over all units; cells come in the order of units."""
 
     def __init__(self, vectors: Sequence[Vector]) -> None:
         self._vectors = vectors
@@ -114,7 +114,7 @@ class UnitTotals:
         self._open: tuple[Whole, Words] | None = None  # the last unit, which may go on
 
     def add(self, block: CellBlock, added: Whole) -> None:
-        """Take some cells and what is left of each; a unit may go on in the next ones."""
+        """Take some cells and the kept part of each; a unit may go on in the next ones."""
         units, parts = block.unit, split(self._left_and_rest(block, added))
         if self._open is not None:
             units, parts = np.append(self._open[0], units), np.vstack([self._open[1], parts])
@@ -169,7 +169,7 @@ def length_bins(cells: CellFile, index: int, norm: int, files: ExitStack, folder
 
 
 def largest_bins(values: NDArray[np.float64]) -> Whole:
-    """Return the bin of each value, -1 for none: 0 and NaN."""
+    """Return the bin of each value, -1 for 0 and NaN."""
     octaves = np.where(np.isinf(values), -LARGEST_LEAST, np.frexp(values)[1] - 1)
     bins = np.clip(octaves, LARGEST_LEAST, -LARGEST_LEAST - 1) - LARGEST_LEAST
     bins = np.where(values < 0, bins - 2 * LARGEST_LEAST, bins)
@@ -177,14 +177,15 @@ def largest_bins(values: NDArray[np.float64]) -> Whole:
 
 
 def group_parts(block: CellBlock, added: Whole) -> tuple[Words, Words]:
-    """Return the keys of kept cells, and what each adds to its group as words that are added up: 1, and limbs."""
+    """Return the keys of kept cells, and their contributions to their groups as words that are added up: 1, and
+    limbs."""
     kept = block.kept
     ones = np.ones((int(kept.sum()), 1), dtype=np.uint64)
     return block.keys[kept], np.hstack([ones, split(added[kept])])
 
 
 def group_sums(parts: Words) -> list[list[int]]:
-    """Return units, and the sum of every vector, from what was added up."""
+    """Return units, and the sum of every vector, from the added sums."""
     high, low = joined_limbs(parts[:, 1:])
     sums = [
         [(above << LIMB) + below for above, below in zip(high[:, at].tolist(), low[:, at].tolist(), strict=True)]

@@ -1,7 +1,7 @@
 """`Holdout`: some units of a protected table are set aside, so that models are scored on people they have never seen.
 
-Both sides are protected tables of their own: the same people, the same budget, questions in Python and SQL. Who is on
-which side is decided by a salted hash of the unit, whatever the order of rows, and is the same on every day and engine
+Both sides are protected tables themselves: the same people, the same budget, questions in Python and SQL. A salted
+hash of the unit decides the side, independent of the order of rows, and the same on every day and engine
 (docs/proofs/holdout.md). A score is a release like any other: it is charged, noisy and has an error bar.
 """
 
@@ -93,7 +93,7 @@ class Holdout:
 
 
 def units_between(table: Table, salt: str, first: int, end: int) -> Table:
-    """Return the units of a table whose place is in a range, as a table of its own."""
+    """Return the units of a table with a place in a range, as a table."""
     session = table.session
     source = session.relation or TableRows(session.declaration.name)
     about = session.about(SomeUnits(source, salt, first, end, hashed_columns(table)))
@@ -101,7 +101,7 @@ def units_between(table: Table, salt: str, first: int, end: int) -> Table:
 
 
 def hashed_columns(table: Table) -> tuple[str, ...]:
-    """Return the columns that a row is known by, where it is its own unit: all that can be read, in one order."""
+    """Return the columns that identify a row, if rows are units: all that can be read, in one order."""
     declaration = table.session.declaration
     if not isinstance(declaration.unit, RowUnit):
         return ()
@@ -128,11 +128,11 @@ def _read_share(share: Number) -> Fraction:
 
 
 def _whole_table(table: object) -> Table:
-    """Return a table that is here and whole, or refuse with what to write instead."""
+    """Return a local and whole table, or refuse with the right way."""
     if not isinstance(table, Table):
         raise InvalidParameter(
             f"a holdout is made of a protected table, not of a {type(table).__name__}"
-            "\nhint: Holdout(tacit.table(...)); a table on a server is scored where it is"
+            "\nhint: Holdout(tacit.table(...)); a table on a server is scored there"
         )
     if table.frame != Frame(table.session.declaration):
         raise QueryRefused(

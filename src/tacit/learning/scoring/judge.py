@@ -1,7 +1,7 @@
-"""A model's score on protected rows: planned in words, charged, drawn once, and the same when it is asked again.
+"""A model's score on protected rows: planned in words, charged, drawn once, and the same on a repeated request.
 
 All that is read of rows is counts in cells of the score, by outcome, in two rounds of one batch: a tenth of the loss
-finds cells that hold enough people, and the rest counts outcomes in them. What is stored are these noisy integers; the
+finds cells that hold enough people, and the rest counts outcomes in them. The noisy integers are stored; the
 measures are computed from them (`measures.py`).
 """
 
@@ -35,10 +35,10 @@ from tacit.tables import RowUnit
 FOR_CELLS = Fraction(1, 10)
 CONFIDENCE = 0.95
 FRESH_WORDS: dict[Freshness, str] = {
-    "fresh": "fresh: nobody scored on is among those the model was fitted on",
+    "fresh": "fresh: the people scored on were not used to fit the model",
     "seen": "NOT FRESH: fitted on rows it is scored on, so the score is too good",
     "other table": "fitted on another table: whether these people were in it is not known here",
-    "unknown": "where the model was fitted is not known here: if any of these people were in it, the score is too good",
+    "unknown": "the rows of the fit are not known here: if any of these people were in it, the score is too good",
 }
 
 Released = dict[str, list[int]]
@@ -46,7 +46,7 @@ Released = dict[str, list[int]]
 
 @dataclass(frozen=True)
 class ScorePlan:
-    """What a score costs and what its counts err by, before anything is read."""
+    """The cost of a score and the error of its counts, before any row is read."""
 
     measures: tuple[str, ...]
     events: tuple[GaussianNoise, ...]
@@ -61,10 +61,10 @@ class ScorePlan:
     def __repr__(self) -> str:
         return "\n".join(
             [
-                f"Score: {', '.join(self.measures)}; costs nothing yet, reads nothing.",
+                f"Score: {', '.join(self.measures)}; the plan is free and reads no row.",
                 f"Loss: {self.asked}, charged once for all measures; asked again it is free and the same.",
-                f"Noise: each count of people in a cell is off by about {self.sigma:.3g} (Gaussian); who has more rows"
-                " counts once.",
+                f"Noise: each count of people in a cell is off by about {self.sigma:.3g} (Gaussian); people with "
+                "more rows count once.",
             ]
         )
 
@@ -90,14 +90,14 @@ class Score:
 
     @property
     def is_fresh(self) -> bool:
-        """Whether it is certain that nobody scored on is among those the model was fitted on."""
+        """Whether the people scored on are certainly not among those the model was fitted on."""
         return self.freshness == "fresh"
 
     def __repr__(self) -> str:
         width = max(map(len, [*self.measures, "people"]))
         lines = [f" {name.ljust(width)}   {_with_margin(each)}" for name, each in self.measures.items()]
         if not self.measures:
-            lines = [" too few people for this epsilon: the noise is as large as what is measured"]
+            lines = [" too few people for this epsilon: the noise is as large as the measured value"]
         lines.append(f" {'people'.ljust(width)}   {self.people.value:,.0f} ± {self.people.margin:,.0f}")
         paid = "free: asked before" if self.free else f"spent {self.loss}"
         return "\n".join(
@@ -213,7 +213,7 @@ def _largest(scoring: Scoring, given: Number | None) -> int:
 
 
 def _with_margin(measure: Measure) -> str:
-    """Return a number and its ±, with as many digits as the ± has meaning."""
+    """Return a number and its ±, with the digits that the ± supports."""
     digits = 0 if measure.margin <= 0 else max(0, min(6, 1 - _exponent(measure.margin)))
     return f"{measure.value:,.{digits}f} ± {measure.margin:,.{digits}f}"
 

@@ -1,8 +1,8 @@
 """How well a model does, from noisy counts: accuracy, log loss, AUC, calibration, RMSE, MAE and R², each with its ±.
 
-All of it is arithmetic on what was released. An interval holds the noise, whose spread is known exactly, and the luck
-of who is in the table: one unit counts once, however many rows it has, so n is the (noisy) number of units. It is for
-what the model would do on all the people that these are a sample of. Cells add a small allowance: within one, scores
+All measures are arithmetic on released numbers. An interval covers the noise, with its exactly known spread, and
+sampling: one unit counts once, with any number of rows, so n is the (noisy) number of units. The interval is for the
+model's performance on the whole population of the sample. Cells add a small allowance: within one, scores
 are spread as the finer counts say, and outcomes as the model itself says.
 """
 
@@ -23,7 +23,7 @@ FINE_EDGES = tuple(step << (SCORE_BITS - 2) for step in range(-32, 33))
 FINE_WIDTH = 1 / 4
 CHANCE_LEAST = 1e-4
 CELLS_LEAST, CELLS_MOST = 6, 20
-# A cell should hold so many times the noise's spread.
+# The count that a cell should have, in standard deviations of the noise.
 PEOPLE_OF_CELL = 25
 # The edges of probabilities, for several classes.
 CHANCES = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.97)
@@ -32,7 +32,7 @@ CHANCE_EDGES = tuple(round(each * UNIT) for each in CHANCES)
 
 @dataclass(frozen=True)
 class Measure:
-    """One number with its interval: value ± margin, at the score's confidence."""
+    """A number with its interval: value ± margin, at the score's confidence."""
 
     value: float
     margin: float
@@ -50,7 +50,8 @@ class Measure:
 
 @dataclass(frozen=True)
 class CalibrationCell:
-    """People whose predicted probability is in one cell: how many, what was predicted and what came true."""
+    """People with a predicted probability in one cell: their number, the mean prediction and the share that came
+    true."""
 
     people: float
     predicted: float
@@ -91,7 +92,7 @@ def two_classes(
 ) -> MeasuredModel:
     """Return the measures of a model of two classes from (cell, class) counts; `sigma` is their noise, in people.
 
-    `chances` says which probabilities scores stand for, where they are not log odds.
+    `chances` maps scores to probabilities, if they are not log odds.
     """
     table = np.array(noisy_cells, dtype=np.float64).reshape(-1, 2) / UNIT
     no, yes = table[:, 0], table[:, 1]
@@ -183,7 +184,7 @@ def numbers(noisy: Sequence[int], sigma: float, confidence: float, *, width: flo
 
 
 class _Inner:
-    """What is inside each coarse cell: fine scores, and how people of either class are spread over them."""
+    """The content of each coarse cell: fine scores, and the spread of people of either class over them."""
 
     def __init__(self, edges: Sequence[int], noisy_fine: Sequence[int], chances: Callable[[Floats], Floats]) -> None:
         ends = np.array(
@@ -265,7 +266,7 @@ def _calibration(no: Floats, yes: Floats, inner: _Inner, sigma: float, z: float)
 
 
 def _cell(no: float, yes: float, predicted: float, sigma: float, z: float) -> CalibrationCell | None:
-    """Return one cell's prediction and what came true; none where the noise is as large as the cell."""
+    """Return one cell's prediction and outcome; None if the noise is as large as the cell."""
     people = no + yes
     if people <= 2 * z * sigma:
         return None
@@ -281,9 +282,10 @@ def _cell(no: float, yes: float, predicted: float, sigma: float, z: float) -> Ca
 def _around(
     value: float, noise: float, spread: float, z: float, ends: tuple[float, float], gap: float = 0.0
 ) -> Measure:
-    """Return a value with its margin, from two variances and what cells may hide; the value is held within its ends.
+    """Return a value with its margin, from two variances and the possible error of cells; the value is held within its
+    ends.
 
-    Noise may leave a share below 0 or above 1, whose variance by luck is then taken for none.
+    Noise may move a share below 0 or above 1; its sampling variance is then taken as zero.
     """
     return Measure(float(np.clip(value, *ends)), float(z * sqrt(noise + max(spread, 0.0)) + gap))
 

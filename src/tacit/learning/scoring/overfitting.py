@@ -1,8 +1,8 @@
 """An analyst who asks a holdout again and again fools it, and does not fool noisy answers: the demo, on made-up coins.
 
-There is nothing to find: labels and features are coins. The analyst keeps features that agree with the label on the
-training rows and, by the holdout's own answers, there too. What the plain holdout then says of them is too good. Coins
-follow from a seed, and are packed, 64 to a word; noise is drawn by `tacit.noise` and has no seed.
+There is no signal to find: labels and features are coins. The analyst keeps features that agree with the label on the
+training rows and, by the holdout's own answers, there too. The plain holdout's later score for them is too good. Coins
+follow from a seed, and are packed, 64 to a word; noise is drawn by `tacit.noise` and cannot be seeded.
 """
 
 import hashlib
@@ -36,7 +36,7 @@ PEOPLE, FEATURES = 5_000, 5_000
 KEPT = (11, 51, 101, 201, 501)  # odd, so that a majority never ties
 # The spread of the noise of a count of people who agree, and of one of people predicted right.
 AGREE_SIGMA, RIGHT_SIGMA = (3 * isqrt(PEOPLE)) // 4, PEOPLE // 100
-# The theorem's widths are shown for so many people.
+# The number of people for the theorem's widths.
 PROMISED_TO = 100_000
 WHAT_HAPPENS = (
     f"{PEOPLE:,} people to learn from, {PEOPLE:,} set aside, {FEATURES:,} features; every label is a coin, so no",
@@ -47,7 +47,7 @@ WHAT_HAPPENS = (
 
 @dataclass(frozen=True)
 class Told:
-    """What one way to answer says of a classifier of so many features, and what is true of everybody else."""
+    """Accuracy of one classifier: on the training people, as the holdout reports it, and on fresh people."""
 
     features: int
     training: float
@@ -102,7 +102,7 @@ def _right(coins: NDArray[np.uint8], signs: Integers) -> int:
 
 
 def guaranteed(people: int, questions: int, *, chance: float = 0.05) -> float:
-    """Return how far any of so many adaptive answers with the best Gaussian noise may be from the population's.
+    """Return a bound on the error of many adaptive answers with the best Gaussian noise, against the population.
 
     With probability 1 - chance, all of them together (Jung et al. 2020, with zCDP turned into (epsilon, delta)).
     """
@@ -119,18 +119,18 @@ def guaranteed(people: int, questions: int, *, chance: float = 0.05) -> float:
 
 
 def by_splitting(people: int, questions: int, *, chance: float = 0.05) -> float:
-    """Return the same where every question has people of its own: no noise, and fewer people for each."""
+    """Return the same if every question has separate people: no noise, and fewer people for each."""
     return sqrt(log(2 * questions / chance) / (2 * people / questions))
 
 
 def overfitting_story(seed: int = 1) -> "Overfitting":
-    """Return the demo: what an analyst is told and what is true; it prints, and `plot` draws it."""
+    """Return the demo: the reported and the true accuracies; printed as text, and drawn by `plot`."""
     return Overfitting(tuple(fooled(noisy=False, seed=seed)), tuple(fooled(noisy=True, seed=seed)))
 
 
 @dataclass(frozen=True, repr=False)
 class Overfitting:
-    """What a plain holdout and a noisy one say of the same analyst's classifiers; it prints as text."""
+    """The reports of a plain holdout and a noisy one on the same analyst's classifiers; printed as text."""
 
     plain: tuple[Told, ...]
     noisy: tuple[Told, ...]
@@ -147,7 +147,8 @@ class Overfitting:
         ]
         lines += [
             "",
-            f"What a theorem promises of noisy answers (Jung et al. 2020; {PROMISED_TO:,} people; 95 %, all answers"
+            f"Widths that a theorem promises for noisy answers (Jung et al. 2020; {PROMISED_TO:,} people; 95 %, "
+            "all answers"
             " together):",
             "adaptive questions     noisy answers, at best    new people for each question",
         ]
@@ -157,8 +158,8 @@ class Overfitting:
         plain, noisy = self.plain[-1].told, self.noisy[-1].told
         lines += [
             "",
-            f"A plain holdout says {plain:.1%} of pure luck after {FEATURES:,} questions; with noise it says"
-            f" {noisy:.1%}, and the truth is half.",
+            f"A plain holdout reports {plain:.1%} for pure luck after {FEATURES:,} questions; with noise it "
+            f"reports {noisy:.1%}, and the truth is half.",
         ]
         return "\n".join(lines)
 
@@ -169,7 +170,7 @@ class Overfitting:
         plain, noisy = self.plain[-1].told, self.noisy[-1].told
         spec = side_by_side(
             [self._told_panel(), _promised_panel()],
-            title=f"A plain holdout says {plain:.1%} of pure luck; with noise it says {noisy:.1%}",
+            title=f"A plain holdout reports {plain:.1%} for pure luck; with noise it reports {noisy:.1%}",
             notes=[" ".join(WHAT_HAPPENS)],
         )
         return as_chart(spec) if path is None else write(spec, Path(path))
@@ -187,7 +188,7 @@ class Overfitting:
         points += [("truth", each.features, each.truth) for each in self.plain]
         x = Axis("features kept", log=True, values=KEPT, form=",d")
         y = Axis("people predicted right", form=".0%", domain=(0.48, 0.74))
-        title = "What an analyst is told, where there is nothing to find"
+        title = "The reported accuracy, without any signal to find"
         return line_panel(points, looks, x=x, y=y, title=title, levels=[LevelLine(0.5, "", below=True)])
 
 
@@ -201,4 +202,4 @@ def _promised_panel() -> Spec:
     points += [("split", each, by_splitting(PROMISED_TO, each)) for each in questions]
     x = Axis("adaptive questions", log=True, values=(10, 100, 1_000, 10_000), form=",d")
     y = Axis("± 95 %, all answers together", form=".1f", domain=(0, 0.85))
-    return line_panel(points, looks, x=x, y=y, title=f"What a theorem promises, of {PROMISED_TO:,} people")
+    return line_panel(points, looks, x=x, y=y, title=f"The widths of a theorem, for {PROMISED_TO:,} people")

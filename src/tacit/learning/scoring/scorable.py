@@ -1,9 +1,9 @@
-"""What a model must say of itself to be scored on protected rows: public tables, and never code.
+"""The form of a model that can be scored on protected rows: public tables, and never code.
 
 A model's own code would see rows, and could carry them out by an error, a file or its own state. So a model is scored
 as `Scoring`: columns as cells and a table of whole numbers for each, which the engine adds up. A model of this room has
 `scoring()`. `SqlModel` is any model that can be written as one SQL expression; linear models of scikit-learn are
-written so by themselves. Whatever else predicts is refused, with the way out.
+written so by themselves. Other predictors are refused, with the way out.
 """
 
 from collections.abc import Callable, Sequence
@@ -33,9 +33,9 @@ from tacit.plan import (
 from tacit.privacy import Floats, Integers
 from tacit.query import Column, Frame, Scalar, make_query, mean
 
-# A probability is told apart in cells of this width, in log odds, as far as this.
+# The width of the cells for probabilities, in log odds, and their limit.
 LOGIT_CELLS_OF_ONE, LOGIT_REACH = 32, 8
-# A predicted number is told apart in this many cells of its range.
+# The number of cells for a predicted number's range.
 VALUE_CELLS = 1 << SCORE_BITS
 
 
@@ -47,9 +47,10 @@ class Scoring:
     scores: Scores
     values: tuple[Measured, ...] = ()
     pairs: tuple[PairedBins, ...] = ()
-    classes: tuple[Scalar, ...] = ()  # what each class is called; none of a number
-    fitted_on: RowsUsed | None = None  # the rows that it has seen; None: not known here
-    # of two classes: the probabilities that scores stand for, where they are not log odds; post-processing
+    classes: tuple[Scalar, ...] = ()  # the names of the classes; empty for a number
+    # the rows that it has seen; None: not known here of two classes: the probabilities that scores stand for, if they
+    # are not log odds; post-processing
+    fitted_on: RowsUsed | None = None
     chances: Callable[[Floats], Floats] | None = None
     words: str = "a model"
 
@@ -83,7 +84,7 @@ class SqlModel:
     positive: Scalar = None
 
     def scoring(self, table: Table) -> Scoring:
-        """Return the model as public tables; where the expression is NULL, it says one half or the middle."""
+        """Return the model as public tables; if the expression is NULL, the score is one half or the middle."""
         if self.positive is None:
             return _number_scoring(self, table)
         listed = target_classes(table, self.target)
@@ -117,8 +118,9 @@ def scoring_of(model: Any, table: Table, target: str | None = None) -> Scoring:
     if hasattr(model, "coef_") and hasattr(model, "intercept_"):
         return linear_in_sql(model, target).scoring(table)
     raise QueryRefused(
-        f"a {type(model).__name__} predicts by code of its own, which is never run on protected rows: it could carry"
-        " them out\nhint: fit a model of tacit.learning; or write it as SQL: SqlModel('1 / (1 + EXP(4 - 0.1 * age))',"
+        f"a {type(model).__name__} predicts by running its code, which is never run on protected rows: it could "
+        "carry them out\nhint: fit a model of tacit.learning; or write it as SQL: SqlModel('1 / (1 + EXP(4 - 0.1 "
+        "* age))',"
         " target='income', positive='>50K'); or score it on public rows, with its own score"
     )
 

@@ -1,7 +1,7 @@
-"""Which rows a model has seen: the record that a fitted model carries, and whether others are fresh to it.
+"""The rows that a model has seen: the record that a fitted model carries, and whether other rows are fresh to it.
 
-A side is named by public facts alone: the table, the salt and the places of its units. So the record may be pickled
-and published with the model, and tells nothing of any row.
+A side is named only by public facts: the table, the salt and the places of its units. So the record may be pickled and
+published with the model, and does not depend on any row.
 """
 
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ Freshness = Literal["fresh", "seen", "other table", "unknown"]
 
 @dataclass(frozen=True)
 class UnitRange:
-    """Units whose salted hash is at a place from `first` up to `end`."""
+    """Units with a salted hash at a place from `first` up to `end`."""
 
     salt: str
     first: int
     end: int
-    columns: tuple[str, ...]  # where rows are their own units: what is hashed
+    columns: tuple[str, ...]  # the hashed columns, if rows are units
 
     def is_apart_from(self, other: "UnitRange") -> bool:
         """Return whether no unit can be in both: under one hash, and at other places."""
@@ -35,8 +35,8 @@ class RowsUsed:
 
     table: str
     table_id: str
-    people: str  # the cohort whose budget paid
-    unit: str | None  # None: every row is its own unit
+    people: str  # the cohort that paid
+    unit: str | None  # None: every row is a unit
     ranges: tuple[UnitRange, ...] = ()
 
     @property
@@ -60,10 +60,10 @@ def rows_used(table: Table) -> RowsUsed:
 
 
 def freshness(fitted: RowsUsed | None, scored: RowsUsed) -> Freshness:
-    """Return what is known of a model's rows and those it is to be scored on.
+    """Return the relation between a model's rows and the rows to score it on.
 
-    "fresh" only where no unit can be in both, by the hash alone. Of another table nothing is known, unless it is about
-    the same people: then they are taken as seen.
+    "fresh" only if no unit can be in both, by the hash alone. The rows of another table are unknown, unless it is
+    about the same people: then they are taken as seen.
     """
     if fitted is None:
         return "unknown"

@@ -24,14 +24,14 @@ from tacit.privacy import Number, decimal_meaning, show
 from tacit.selection import NoisyMax
 from tacit.tables import RowUnit
 
-# What a choice may be short by is told in such parts of a person.
+# The loss of a choice is given in such parts of a person.
 PARTS_OF_ONE = 64
 MEASURES: tuple[MeritName, ...] = ("accuracy", "log loss", "squared error", "absolute error")
 
 
 @dataclass(frozen=True, repr=False)
 class Tuned:
-    """The model that was chosen. `short_by`: with 95 % confidence its merit is within so many people of the best's."""
+    """The chosen model. `short_by`: with 95 % confidence its merit is within this many people of the best's."""
 
     model: Any
     index: int
@@ -142,7 +142,7 @@ def _one_call(
     features: Sequence[str] | None,
     analyst: str | None,
 ) -> AbstractContextManager[None]:
-    """Return the call that fits models, learns what they lack, and chooses: refused as a whole, or not at all."""
+    """Return the call that fits models, learns missing facts, and chooses: refused as a whole, or not at all."""
     session = holdout.training.session
     session.ledger.require_may_ask(session.registered, session.asker(analyst))
     unfitted = [each for each in models if _is_unfitted(each)]

@@ -1,1 +1,1 @@
-"""Who carries a charge out: one process at a time, and another where that has died."""
+"""Carrying a charge out: one process at a time, and another if that one has died."""

@@ -53,7 +53,7 @@ class Reservation:
         return self.ledger.commit(self.attempt, answer, shown)
 
     def fail(self) -> None:
-        """Note that there is no answer, and will be none: a charge that was made in hand is not carried out again."""
+        """Note that the charge will never be answered: a charge that was made in hand is not carried out again."""
         if "attempts" in self.charge.record:
             self.ledger.fail(self.attempt)
 
@@ -71,10 +71,11 @@ class CarriesOut:
 
     @contextmanager
     def in_hand(self, request_id: str, analyst: str | None = None) -> Iterator[None]:
-        """Carry out a request alone among all processes of this ledger; `BeingAnswered` where another one has it.
+        """Carry out a request under a lock among all processes of this ledger; `BeingAnswered` if another process has
+        it.
 
-        What is charged inside, and has no answer because this process dies, is carried out again by whoever has the
-        request in hand next.
+        A charge made inside, unanswered because this process dies, is carried out again by the next process that has
+        the request in hand.
         """
         key = request_name(self.id, request_id=request_id, analyst=analyst)
         with taken(InHand(self.id, request_id, analyst), key, self._store.locks) as is_alone:
@@ -95,7 +96,8 @@ class CarriesOut:
         is_fact: bool = False,
         asker: Asker | None = None,
     ) -> Iterator[None]:
-        """Wait for whoever pays for the same question or fact, on any thread, process or replica; then go on alone.
+        """Wait for other payers of the same question or fact, on any thread, process or replica; then go on under the
+        lock.
 
         The key is that of the stored answer. It is the same for all analysts, except those with a budget of their own:
         `asker` has that, if it was read already.
@@ -127,10 +129,10 @@ class CarriesOut:
     ) -> Iterator[None]:
         """Make the charges inside one call: its first charge is refused if the budgets lack room for all of them.
 
-        From the first charge on, the rest is set aside (`set_aside.py`). `beside` is what is learned first: pure, and
-        charged by itself. An earlier attempt at the same request may have paid for some of the facts `known`, the
-        entries of their answers. Inside of another call of the same analyst, that call has set the room aside.
-        Without `beside` there is one charge, which is refused by itself.
+        From the first charge on, the rest is set aside (`set_aside.py`). `beside` are the facts that are learned first:
+        pure, and charged by themselves. An earlier attempt at the same request may have paid for some of the facts
+        `known`, the entries of their answers. Inside another call of the same analyst, that call has set the room
+        aside. Without `beside` there is one charge, which is refused by itself.
         """
         if not beside or self._call(table, analyst) is not None:
             yield
@@ -167,7 +169,7 @@ class CarriesOut:
             return self._paid(draft, entry, request_id, analyst) != Charge()
 
     def _paid(self, draft: Draft, entry: int, request_id: str | None, analyst: str | None) -> Charge:
-        """Return what a request has paid for the fact whose answer is at an entry."""
+        """Return the amount that a request has paid for the fact with its answer at an entry."""
         answer = draft.entry(entry)
         paid = None if answer is None or request_id is None else draft.entry(answer.record["charge"])
         if paid is None or request_id is None:
@@ -215,7 +217,7 @@ class CarriesOut:
         )
 
     def _standing(self, draft: Draft, table: RegisteredTable) -> Entry | None:
-        """Return the charge of the request that is in hand here, where it is to be carried out again."""
+        """Return the charge of the request that is in hand here, if it is to be carried out again."""
         now = in_hand(self.id)
         if now is None:
             return None

@@ -1,12 +1,12 @@
 """Requests in hand: one process carries a charge out at a time, and one that has died lets go of it.
 
 A request is held by a lock that dies with its process, however that ends: a byte of a file beside an SQLite ledger,
-locked in the operating system, or a lock of a PostgreSQL session. No clock is read and nothing expires: a worker that
-is slow and alive keeps what it has. Whoever gets the lock of a request that was charged and has no answer knows that
-nobody is at work on it, and may carry the same charge out again (`charging.py`), `ATTEMPTS` times in all.
+locked in the operating system, or a lock of a PostgreSQL session. No clock is read and locks do not expire: a slow
+worker that is alive keeps its lock. If a process gets the lock of a request that was charged and not answered, no
+other process is at work on it, and the same charge may be carried out again (`charging.py`), `ATTEMPTS` times in all.
 
-The lock saves work and time, and nothing rests on it: where one is lost, because a connection broke, the ledger takes
-the answer of the newest attempt alone.
+The lock saves work and time; correctness does not depend on it. If a lock is lost, because a connection broke, the
+ledger takes only the answer of the newest attempt.
 """
 
 import fcntl
@@ -21,7 +21,7 @@ from typing import Protocol
 
 from tacit.errors import LedgerError
 
-# How often one charge is carried out at most: public, and in the entry of each charge that it holds for.
+# The most times that one charge is carried out: public, and in the entry of each charge to which it applies.
 ATTEMPTS = 3
 
 _DIGITS = 15  # of a key's hash, as the place of its byte: within a file's size and a PostgreSQL bigint
@@ -68,7 +68,7 @@ def in_hand(ledger: str) -> InHand | None:
 
 @contextmanager
 def taken(now: InHand, key: str, locks: Locks) -> Iterator[bool]:
-    """Hold a request while the block runs; yields whether nobody else does."""
+    """Hold a request while the block runs; yields whether it is held only here."""
     if not locks.take(key):
         yield False
         return
@@ -80,14 +80,14 @@ def taken(now: InHand, key: str, locks: Locks) -> Iterator[bool]:
         locks.let_go(key)
 
 
-# How long to wait before looking again whether a lock is free, in seconds: each time twice as long, up to the most.
+# The seconds to wait before looking again whether a lock is free: doubled each time, up to the most.
 LOOK_AGAIN, LOOK_AGAIN_MOST = 0.002, 0.05
 
 _ALONE: ContextVar[tuple[str, ...]] = ContextVar("tacit_alone", default=())
 
 
 def is_alone() -> bool:
-    """Return whether this thread has what it pays for to itself."""
+    """Return whether this thread holds the lock of its payment."""
     return bool(_ALONE.get())
 
 
@@ -115,13 +115,13 @@ def waited_for(key: str, locks: Locks) -> Iterator[None]:
 
 @dataclass
 class _Held:
-    """What this process holds of one file; it is open as long as that is anything."""
+    """The locks that this process holds on one file; the file stays open while there are any."""
 
     numbers: set[int] = field(default_factory=set)
     descriptor: int | None = None
 
 
-# The system knows locks of a process, and none of a thread or of a second ledger on the same file: those are here.
+# The system has locks of a process, but not of a thread or of a second ledger on the same file: those are here.
 _HELD: dict[str, _Held] = {}
 _DOOR = threading.Lock()
 
@@ -178,7 +178,7 @@ class FileLocks:
         except OSError as error:
             _close_if_idle(held)
             raise LedgerError(
-                f"requests cannot be held in {path} ({error.strerror}); nothing was charged or answered"
+                f"requests cannot be held in {path} ({error.strerror}); no charge was made and no answer was given"
                 "\nhint: put the ledger on a local disk, in a folder that its owner may write"
             ) from error
         return True
@@ -191,7 +191,7 @@ def _close_if_idle(held: _Held) -> None:
 
 
 def _after_fork_in_child() -> None:
-    """Hold nothing in a new process: locks stay with the one that took them."""
+    """Forget all locks in a new process: they stay with the process that took them."""
     for held in _HELD.values():
         if held.descriptor is not None:
             with suppress(OSError):

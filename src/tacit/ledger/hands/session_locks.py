@@ -11,17 +11,17 @@ from tacit.errors import LedgerError
 from tacit.ledger.hands.in_hand import number_of
 
 CONNECT_SECONDS = 60
-# How soon the server notices a client whose machine is gone, in seconds.
+# Seconds until the server notices a client on a machine that is gone.
 _NOTICED = {"tcp_keepalives_idle": 10, "tcp_keepalives_interval": 5, "tcp_keepalives_count": 4}
 
 Link = psycopg.Connection[tuple[Any, ...]]
 
 
 class SessionLocks:
-    """Locks of a session of their own, which the server lets go when the session ends.
+    """Locks of a separate session, which the server releases when the session ends.
 
-    A machine that is gone without a word is noticed within half a minute. Where the connection breaks, what was held
-    on it is held no more: another may carry it out, and what was computed here is not taken.
+    A machine that is gone without a word is noticed within half a minute. If the connection breaks, its locks are
+    released: another process may carry the request out, and a result computed here is refused.
     """
 
     def __init__(self, address: str) -> None:
@@ -100,7 +100,7 @@ class SessionLocks:
                 link.close()
 
     def _leave_to_parent(self) -> None:
-        """Connect anew in a fork: the connection and what is held on it are its parent's."""
+        """Open a new connection in a fork: the old connection and its locks are the parent's."""
         if self._process != os.getpid():
             self._process, self._held = os.getpid(), set()
             self._of_parent += [] if self._link is None else [self._link]
@@ -110,6 +110,6 @@ class SessionLocks:
 def _lost(error: psycopg.Error) -> LedgerError:
     code = error.sqlstate or type(error).__name__
     return LedgerError(
-        f"requests cannot be held on the PostgreSQL server ({code}); nothing was charged or answered"
+        f"requests cannot be held on the PostgreSQL server ({code}); no charge was made and no answer was given"
         "\nhint: check that the server is up, and has room for one more connection of each worker"
     )

@@ -2,12 +2,13 @@
 
 A call is one question with the facts that it learns first, a fit of a model, or a choice among several fits. Its first
 charge is made only if the budgets have room for the whole call. The entry of that charge names the call and the rest,
-and the signed state has the rest of every call of a cohort. Other charges must leave that room. Each further charge of
-the call lowers the rest; the last charge ends it.
+and the signed state has the rest of every call of a cohort. Other charges must leave that room. Further charges of the
+call lower the rest; the last charge ends it.
 
-Room that is set aside is not spent. It counts while a lock of the call is held, and the lock ends with the call or with
-its process. The next charge of the cohort then drops the rest from the state. No clock is read and nothing expires.
-Privacy rests on the charges alone: a lost lock lets others use the room, and can never exceed a budget.
+Room that is set aside is not spent. The room counts while a lock of the call is held, and the lock ends with the call
+or with its process. The next charge of the cohort then drops the rest from the state. No clock is read and set-aside
+room does not expire.
+Privacy rests only on the charges: a lost lock lets others use the room, and can never exceed a budget.
 """
 
 import json
@@ -28,7 +29,7 @@ Get = Callable[[str], str | None]
 
 @dataclass
 class Call:
-    """A call in progress: whose it is, its request for the record, and the amount that it has yet to charge."""
+    """A call in progress: its analyst, its request for the record, and the rest of its charges."""
 
     id: str  # the name of its lock
     ledger: str
@@ -89,7 +90,7 @@ def set_aside(get: Get, cohort: str) -> dict[str, tuple[str, Charge]]:
 
 
 def is_some(charge: Charge) -> bool:
-    """Return whether an amount is more than nothing."""
+    """Return whether an amount is above zero."""
     return bool(charge.epsilon or charge.rho or charge.delta or charge.delta_noise)
 
 
@@ -99,7 +100,7 @@ def _stored(get: Get, name: str) -> Record:
 
 
 def less(whole: Charge, charge: Charge) -> Charge:
-    """Return what is left of an amount after a charge, at least nothing."""
+    """Return the rest of an amount after a charge, at least zero."""
     stated = whole.epsilon is not None and charge.epsilon is not None
     return Charge(
         max(whole.epsilon - charge.epsilon, Fraction(0)) if stated else None,  # type: ignore[operator]

@@ -1,1 +1,1 @@
-"""The local protocols: how each draws one report and counts many. One file for each protocol."""
+"""The local protocols: drawing one report, and counting many. There is one file for each protocol."""

@@ -26,9 +26,9 @@ METHODS: tuple[Method, ...] = ("split", "sample", "fake")
 
 @dataclass(frozen=True)
 class Attributes:
-    """One report for all attributes; `parts` has a protocol for each, already at its own epsilon.
+    """A single report for all attributes; `parts` has a protocol for each, already at its own epsilon.
 
-    Privacy: epsilon-DP for all of a person's attributes at once, whichever and however many of them change.
+    Privacy: epsilon-DP for all of a person's attributes at once, even if all of them change.
     """
 
     epsilon: Fraction
@@ -171,6 +171,6 @@ class Attributes:
         return head.view(self._which_type).reshape(len(payloads)).astype(np.int64)
 
     def _split_sampled(self, payloads: Payloads, part: FrequencyProtocol) -> tuple[Payloads, Payloads]:
-        """Return the part's own bytes, and what follows them, which must be zeros."""
+        """Return the part's own bytes, and the bytes after them, which must be zeros."""
         head = self._which_type.itemsize
         return payloads[:, head : head + part.payload_bytes], payloads[:, head + part.payload_bytes :]

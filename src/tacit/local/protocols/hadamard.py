@@ -107,7 +107,7 @@ class Hadamard:
     def supports(self, tally: NDArray[Any]) -> Integers:
         """Return how many reports support each code: the sum over rows of the reports with the code's own hash there.
 
-        Being equal to the code's hash is the average of all 2^t characters; each one's rows are a relabelling.
+        Being equal to the code's hash is the average of all 2^t characters; the rows of a character are a relabelling.
         """
         by_character = walsh(tally.reshape(-1, 1 << self.hash_bits).T)
         rows = np.arange(1 << self.row_bits, dtype=np.uint64)
@@ -151,7 +151,7 @@ class Hadamard:
         return hashed
 
     def _relabelled(self, rows: Words, character: int) -> Integers:
-        """Return u(M)·row for the polynomial u whose coefficients are the character's bits."""
+        """Return u(M)·row for the polynomial u with the character's bits as coefficients."""
         total = np.zeros(len(rows), dtype=np.uint64)
         for bit_index in range(self.hash_bits):
             if character >> bit_index & 1:

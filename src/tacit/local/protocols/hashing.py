@@ -5,10 +5,10 @@ is ((a·x + b) mod 2^64) >> 32, cut into g nearly equal intervals; a and b are r
 the hashes of two different codes are independent and uniform on 32 bits, so the probability that they share a cell is
 known exactly (docs/proofs/local.md). Stepping x by one adds a, so counting needs no multiplication.
 
-Frequent strings: each person is put on a level at random and reports one prefix of their string, of the level's length,
-through local hashing with a hash over as many words as the string needs. The collector extends, level by level, only
+Frequent strings: a person is put on a level at random and reports one prefix of their string, of the level's length,
+through local hashing with a hash over the words that the string needs. The collector extends, level by level, only
 prefixes that many people share. Two people in five are on the last level and report the whole string: they confirm the
-few candidates. One person sends one report, so the loss is epsilon for any number of levels.
+few candidates. A person sends one report, so the loss is epsilon for any number of levels.
 """
 
 from dataclasses import dataclass
@@ -250,7 +250,7 @@ class PrefixHashing:
         return as_payloads(records)
 
     def _draw_levels(self, n: int, bits: Bits) -> Integers:
-        """Each level that finds is as likely as another, and all of them together as FINDERS in OF."""
+        """The finding levels are equally likely, and together they have probability FINDERS in OF."""
         finding = self.levels - 1
         place = draw_below(OF * finding, n, bits)
         return np.minimum(place // FINDERS, finding)

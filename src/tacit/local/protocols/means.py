@@ -20,7 +20,7 @@ from tacit.noise import CHANCE_BITS, ONE, Bits, draw_below, draw_heads, draw_hea
 from tacit.privacy import Flags, Integers, ball, certain_floor, nearest_float
 
 GRID_BITS = 20
-# Below this epsilon the hybrid is Duchi's response alone; above it a share 1 - e^(-ε/2) of piecewise errs less.
+# Below this epsilon the hybrid is only Duchi's response; above it a share 1 - e^(-ε/2) of piecewise errs less.
 HYBRID_FROM = Fraction(61, 100)
 
 # indices of the counters: one-bit reports, ones among them, piecewise reports, their cells' sum and sum of squares
@@ -202,5 +202,5 @@ class MeanResponse:
 
 
 def _squares(x: Fraction) -> Fraction:
-    """Return a function whose differences are squares: S(x + 1) - S(x) = x²."""
+    """Return a function with squares as its differences: S(x + 1) - S(x) = x²."""
     return x * (x - 1) * (2 * x - 1) / 6

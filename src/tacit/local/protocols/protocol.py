@@ -1,8 +1,8 @@
 """The interface of every local protocol, the exact probabilities they share, and the simplest one: randomized response.
 
-A protocol turns an answer's code into a payload of fixed length, and counts payloads. It knows no labels, files or
-people. Payloads are rows of bytes, all of one length, so that a report's size reveals nothing; every probability is an
-exact rational. Estimates from the counts are left to `estimate.py`.
+A protocol turns an answer's code into a payload of fixed length, and counts payloads. Labels, files and people are left
+to other modules. Payloads are rows of bytes, all of one length, so that a report's size reveals nothing; every
+probability is an exact rational. Estimates from the counts are left to `estimate.py`.
 
 Randomized response on k codes reports the code itself with probability e^ε/(e^ε + k - 1), and otherwise any other code,
 uniformly.
@@ -20,12 +20,13 @@ from tacit.errors import InvalidParameter
 from tacit.noise import ONE, Bits, draw_below, draw_heads
 from tacit.privacy import Flags, Integers, ball, certain_floor, show
 
-# One row of bytes for each report: (reports, payload_bytes)
+# A row of bytes for each report: (reports, payload_bytes)
 Payloads = NDArray[np.uint8]
 # The chance of each payload, for one answer
 Law = dict[bytes, Fraction]
 
-# A report changed with a smaller probability is the answer; one with a smaller gain over guessing has no information.
+# A report changed with a smaller probability equals the answer; a report with a smaller gain over guessing carries no
+# information.
 LEAST = Fraction(1, 2**53)
 EPSILON_MOST = 1000
 
@@ -73,10 +74,10 @@ class LocalProtocol(Protocol):
 
 
 class FrequencyProtocol(LocalProtocol, Protocol):
-    """A protocol on codes 0, …, size - 1 whose report supports some of them, its own more often than any other.
+    """A protocol on codes 0, …, size - 1 with reports that support some of them, its own more often than any other.
 
-    A report supports its sender's code with chance `keep` and each other code with chance `stray`, whichever the
-    sender's is: that is all an estimate needs.
+    A report supports its sender's code with chance `keep` and any other code with chance `stray`, for every sender's
+    code: an estimate needs no more than that.
     """
 
     @property
@@ -123,7 +124,7 @@ class SupportCounts:
 def kept_chance(epsilon: Fraction, *, inside: int = 1, outside: int) -> Fraction:
     """Return the chance of an output among `inside` favoured ones, with `outside` others: a·e^ε/(a·e^ε + b), floored.
 
-    Each favoured output is then at most e^epsilon times as likely as each other one, exactly. A chance that is one, or
+    A favoured output is then at most e^epsilon times as likely as any other one, exactly. A chance that is one, or
     no better than even, to the precision of a float is refused.
 
     >>> float(kept_chance(Fraction(1), outside=1))
@@ -143,10 +144,10 @@ def kept_chance(epsilon: Fraction, *, inside: int = 1, outside: int) -> Fraction
 
 
 def reveals(epsilon: Fraction) -> InvalidParameter:
-    """Return the refusal of an epsilon so large that a report hides nothing."""
+    """Return the refusal of an epsilon so large that a report gives no protection."""
     return InvalidParameter(
         f"at epsilon = {show(epsilon)} fewer than one answer in 2^53 is changed: a report is the answer itself "
-        "and hides nothing\nhint: usual values are 0.5 to 5"
+        "and gives no protection\nhint: usual values are 0.5 to 5"
     )
 
 
@@ -163,7 +164,7 @@ class Spread:
 
 
 def spread_of(keep: Fraction, stray: Fraction) -> Spread:
-    """Return the variance that one report adds to the estimated count of its own code, and of any other."""
+    """Return the variance that a report adds to the estimated count of its own code, and of any other."""
     gain = (keep - stray) ** 2
     return Spread(keep * (1 - keep) / gain, stray * (1 - stray) / gain)
 
@@ -194,7 +195,7 @@ def as_records(payloads: Payloads, dtype: np.dtype[Any]) -> NDArray[Any]:
 class Response(SupportCounts):
     """Binary (size 2) and k-ary randomized response; a report is one code.
 
-    Privacy: epsilon-DP for each code: chances `keep` and (1 - keep)/(k - 1), whose ratio is at most e^epsilon.
+    Privacy: epsilon-DP for each code: chances `keep` and (1 - keep)/(k - 1), with a ratio of at most e^epsilon.
     """
 
     size: int
@@ -218,7 +219,7 @@ class Response(SupportCounts):
 
     @property
     def payload_bytes(self) -> int:
-        """One code."""
+        """A code."""
         return self._type.itemsize
 
     def draw(self, codes: Integers, bits: Bits) -> Payloads:

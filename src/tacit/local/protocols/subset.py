@@ -116,7 +116,7 @@ def _even_out(words: Words, size: int, members: Integers, bits: Bits) -> None:
         left = surplus[rows]
         for index, mask in zip(where, masks, strict=True):
             here = flat[index]
-            # a member goes where there are too many, another comes where there are too few
+            # a member leaves a set that is too large, another joins a set that is too small
             fits = ((here & mask != 0) == (left > 0)) & (left != 0)
             flat[index] = here ^ (mask * fits)
             left -= np.sign(left) * fits

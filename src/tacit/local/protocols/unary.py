@@ -4,7 +4,7 @@ Two answers differ in two bits. A bit is sent as 1 with probability `keep` if it
 the loss is ln(keep·(1 - stray)/(stray·(1 - keep))). There is a symmetric encoding (RAPPOR's) and an optimised one.
 
 Over time, all bits are perturbed once (the permanent answer, which the client stores) and again in every report. All
-reports together reveal no more than the permanent answer does: epsilon. One report reveals less: epsilon_first.
+reports together reveal no more than the permanent answer does: epsilon. A single report reveals less: epsilon_first.
 
 Set bits are counted 64 columns to a word. Rows are added as binary numbers held bit-sliced, one word per digit: two of
 k digits make one of k + 1 by a full adder on whole words. Eight rounds turn 256 rows into nine words of digits.
@@ -97,7 +97,7 @@ class BitReports:
 
     @property
     def payload_bytes(self) -> int:
-        """One bit a code, in whole words."""
+        """A bit per code, in whole words."""
         return 8 * width_of(self.size)
 
     def valid(self, payloads: Payloads) -> Flags:
@@ -198,7 +198,7 @@ def bits_at(words: Words, codes: Integers) -> Flags:
 
 
 def bit_law(chances: list[Fraction]) -> Law:
-    """Return the chance of every payload whose bits are independent with these chances of 1."""
+    """Return the chance of every payload with independent bits, given their chances of 1."""
     law = {}
     for bits in product((0, 1), repeat=len(chances)):
         chance = Fraction(1)
@@ -243,7 +243,7 @@ class Permanent(BitReports):
     """A report has one bit for each code of the domain: the permanent answer's bit, changed by a fresh coin.
 
     Privacy: epsilon-DP for the value behind one permanent answer, for all reports made from it together, and
-    epsilon_first-DP for one of them. Each further value a person has costs epsilon again.
+    epsilon_first-DP for one of them. Every further value of a person costs epsilon again.
     """
 
     size: int
@@ -292,7 +292,7 @@ class Permanent(BitReports):
     def draw_instant(self, permanent: Words, bits: Bits) -> Payloads:
         """Return a fresh report of each permanent answer.
 
-        Privacy: says no more than the permanent answer does, and one alone is epsilon_first-DP.
+        Privacy: all reports together reveal no more than the permanent answer, and a single one is epsilon_first-DP.
         """
         flips = draw_packed_heads(1 - self.instant_keep, permanent.size, bits).reshape(permanent.shape)
         flips ^= permanent

@@ -1,9 +1,9 @@
-"""Ceilings: what is known of more rows limits what is believed of fewer.
+"""Ceilings: facts about more rows limit the estimates for fewer.
 
-A filter leaves rows out, a group is a part of a person's rows, and a value counts once for each row at most. So nobody
-has more rows, values or groups by a question than by a profile of the whole table, if one was ever learned. A profile
-of few people is read off much noise: its ceiling is then what keeps a cap from being set by it. Like all that is
-learned, a ceiling decides how well an answer comes out, and never whether it is safe.
+A filter leaves rows out, a group is a part of a person's rows, and a value counts once for each row at most. So a
+person has at most the rows, values or groups in a question that a profile of the whole table shows, if one was ever
+learned. A profile of few people is read off much noise: its ceiling is then what keeps a cap from being set by it. Like
+all that is learned, a ceiling decides how well an answer comes out, and never whether it is safe.
 """
 
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ def keys_of_ceilings(subject: Subject, facts: Facts) -> Iterator[str]:
 
 
 def under_ceilings(reading: Reading, subject: Subject, facts: Facts) -> tuple[Reading, tuple[Fact, ...]]:
-    """Return a reading of a subject's totals without what no one has by what is known of more rows; and those facts.
+    """Return a reading of a subject's totals, cut to the ceilings from facts about more rows; and those facts.
 
     A declared maximum of rows holds for every count.
     """
@@ -49,7 +49,7 @@ def under_ceilings(reading: Reading, subject: Subject, facts: Facts) -> tuple[Re
 
 
 def wider_than(subject: Subject) -> Iterator[Subject]:
-    """Yield the facts of more rows, or of larger cells, in which nobody has less than in this one."""
+    """Yield the facts of more rows, or of larger cells, in which every person has at least the same."""
     vector, grouping = subject.profiles[0].vector, subject.grouping
     if vector.kind not in COUNTING or subject.profiles[0].norm != 1:
         return

@@ -1,9 +1,9 @@
 """Facts: noisy numbers that were paid for once and serve every later question, free, at any epsilon.
 
-A fact never touches privacy: caps and ranges that are read off facts are public numbers like those a person writes, and
-what they bound is bounded whatever they are. A wrong fact makes an answer worse, and nobody less protected. An absurd
-one, as only a damaged or forged entry has, is held to what could have been learned before anything is planned from it,
-so that no plan made from facts fails once it is charged.
+Facts cannot affect privacy: caps and ranges that are read off facts are public numbers like those a person writes, and
+they bound people with any value. A wrong fact makes an answer worse, but never less private. An absurd fact, as only a
+damaged or forged entry has, is cut to possible values before a plan is made from it, so that such a plan does not fail
+once it is charged.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,18 +17,18 @@ from tacit.plan.plan import Cost, Plan
 from tacit.privacy import SCALE_MAX, SCALE_MIN
 from tacit.query import Scalar
 
-# No bin is taken to have more people, or fewer than none, than this: a float tells whole numbers apart up to here.
+# A bin is taken to have at most this many people, and at least none: a float distinguishes whole numbers up to here.
 PEOPLE_MOST = 1 << 53
-# What the key of a fact about groups begins with.
+# The beginning of a key of a fact about groups.
 OF_GROUPS = "groups "
 EPSILON_SHOWN_MOST = Fraction(1 << 53)
 
 
 @dataclass(frozen=True)
 class WantedFact:
-    """A fact that a question needs and nobody has paid for yet: what to run, and what it is called.
+    """A fact that a question needs and that is not paid for yet: its plan, and its name.
 
-    `key` says what it is about, and never at which epsilon, so that it is found again by every later question.
+    `key` names its subject, and never an epsilon, so that it is found again by every later question.
     """
 
     key: str
@@ -44,16 +44,16 @@ class WantedFact:
 
 @dataclass(frozen=True)
 class Fact:
-    """What was learned: a plan's noisy integers, the scale of their noise, and where they were paid for."""
+    """A learned fact: a plan's noisy integers, the scale of their noise, and the entry that paid for them."""
 
     key: str
     words: str
     parts: tuple[tuple[int, ...], ...]  # [release or draw's target][bin]
-    scales: tuple[Fraction, ...]  # of the Laplace noise of each release, in people; none for a draw
+    scales: tuple[Fraction, ...]  # of the Laplace noise of each release, in people; None for a draw
     epsilon: Fraction
     entry: int = 0
     time: str = ""
-    keys: tuple[tuple[Scalar, ...], ...] = ()  # the groups that were found, where the fact is about groups
+    keys: tuple[tuple[Scalar, ...], ...] = ()  # the groups that were found, if the fact is about groups
     delta: Fraction = Fraction(0)  # of the threshold that groups were found by
 
     @property
@@ -63,7 +63,7 @@ class Fact:
 
     @property
     def tells_range(self) -> bool:
-        """Whether it tells how large values are, or how far from their middle."""
+        """Whether the fact is about the size of values, or their distance from the middle."""
         return bool(self.scales) and all(len(part) == LARGEST_BINS for part in self.parts)
 
     @property
@@ -77,7 +77,7 @@ NO_FACTS: Facts = MappingProxyType({})
 
 
 def sound(fact: Fact, sizes: Sequence[int], *, scales: int, drawn_most: int | None = None) -> Fact:
-    """Return a fact with numbers that could have been learned; refuse one that has not so many numbers in each part.
+    """Return a fact with numbers that could have been learned; refuse one with another count of numbers in a part.
 
     `drawn_most` is the highest step that can be drawn, for numbers that are drawn; others count people.
     """

@@ -1,8 +1,8 @@
 """Filling in: a question that needs a range or a bound by hand gets the ones that were learned.
 
-Where every row is its own unit, a sum needs a range and nothing else. Quantiles, variances and counts of different
-values are made of bounded rows, as if a person had written their bounds. What is filled in is as public as what a
-person writes: the plan is made from it in the same way, and is as safe.
+If every row is a unit, a sum needs only a range. Quantiles, variances and counts of different
+values are made of bounded rows, as if a person had written their bounds. Filled-in bounds are as public as written
+ones: the plan is made from them in the same way, and is as safe.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,24 +22,25 @@ from tacit.plan.plan import Measured, Spend
 from tacit.query import Aggregate, Call, Expression, Query, Value, type_of
 from tacit.tables import Declaration
 
-# A learned range is no narrower than this part of its farther end from 0, so that floats can tell its steps.
+# The least width of a learned range, as a part of its farther end from 0, so that floats can distinguish its steps.
 NARROWEST = 1 << 20
-# Families whose values need a range.
+# Families with values that need a range.
 RANGED = ("column", "pair", "quantile")
 
 
 @dataclass(frozen=True)
 class Filled:
-    """A question and a declaration in which nothing is missing, and the facts that were filled in."""
+    """A complete question and declaration, and the facts that were filled in."""
 
     query: Query
     declaration: Declaration
     used: tuple[Fact, ...]
-    ranged: Mapping[Expression, Beyond] = field(default_factory=dict)  # what is beyond each range that was filled in
+    # the expected part beyond each range that was filled in
+    ranged: Mapping[Expression, Beyond] = field(default_factory=dict)
 
 
 def ranged_columns(query: Query, grouping: Grouping) -> Iterator[ValueColumn]:
-    """Yield each expression that needs a range and has none by hand, once."""
+    """Yield each expression that needs a range and lacks one by hand, once."""
     seen = set()
     for output in query.outputs:
         for aggregate in _sides(output.aggregate):
@@ -66,13 +67,13 @@ def lacks_anything(query: Query, declaration: Declaration, spend: Spend) -> bool
 
 
 def unseen_columns(query: Query, declaration: Declaration, spend: Spend, facts: Facts) -> frozenset[Expression]:
-    """Return the expressions whose range was to be learned and of whose values nothing is believed."""
+    """Return the expressions without any believed value, if their range was to be learned."""
     columns = ranged_columns(query, grouping_of(query, declaration, spend))
     return frozenset(each.expression for each in columns if each.has_no_size(facts))
 
 
 def filled(query: Query, declaration: Declaration, spend: Spend, facts: Facts) -> Filled | None:
-    """Return the question with all that it lacks filled in; None where a fact is missing."""
+    """Return the question with all that it lacks filled in; None if a fact is missing."""
     grouping = grouping_of(query, declaration, spend)
     ranges: dict[Expression | None, tuple[Fraction, Fraction]] = {}
     lost: dict[Expression, Beyond] = {}
@@ -114,14 +115,15 @@ def _ranged(
 
 @dataclass(frozen=True)
 class _Room:
-    """What a wider range costs a question: the noise on a group's number for a range of 1, and how many groups lose."""
+    """The cost of a wider range for a question: the noise on a group's number for a range of 1, and the number of
+    groups that lose."""
 
     width: float
     cells: float
 
     @staticmethod
     def of(query: Query, grouping: Grouping, spend: Spend) -> "_Room | None":
-        """Return it for sums and means; None where no number is lost beyond a range."""
+        """Return it for sums and means; None if no number is lost beyond a range."""
         added = [output for output in query.outputs if output.aggregate.kind in ("sum", "mean")]
         if not added:
             return None
@@ -133,7 +135,7 @@ class _Room:
 
 
 def distances_of(column: ValueColumn, facts: Facts) -> Subject | None:
-    """Return the fact of how far values are from their centre, on either side; None where it cannot be told yet."""
+    """Return the fact of how far values are from their centre, on either side; None if it cannot be planned yet."""
     middle = column.middle(facts)
     if middle is None or column.has_no_size(facts):
         return None
@@ -154,11 +156,11 @@ def _writable(column: ValueColumn, middle: Fraction) -> Fraction:
 
 
 def learned_range(column: ValueColumn, facts: Facts, room: _Room | None) -> tuple[Fraction, Fraction] | None:
-    """Return the range that holds all values that are believed; None where a fact is missing.
+    """Return the range that holds all values that are believed; None if a fact is missing.
 
-    Where there is `room`, it goes on as far as values are expected to, if they lose more than the noise that it adds.
-    Distances from the centre decide, of which more is known. How large values are makes the range narrower where that
-    leaves no octave out in which a distance is believed.
+    With `room` it goes on to the expected end of the values, if they lose more than the noise that it adds.
+    Distances from the centre decide, of which more is known. The size of values makes the range narrower unless that
+    leaves out an octave with a believed distance.
     """
     found, middle = column.range(facts), column.middle(facts)
     if found is None or middle is None:
@@ -177,14 +179,15 @@ def learned_range(column: ValueColumn, facts: Facts, room: _Room | None) -> tupl
             centre, (down, up) = _writable(column, middle), span.range
             low = max(low, centre + down) if low <= centre + down / 2 else centre + down
             high = min(high, centre + up) if high >= centre + up / 2 else centre + up
-            if not _has_one_row(column.grouping):  # whoever is far on one side hides what they have on the other
+            if not _has_one_row(column.grouping):  # a person far on one side hides their values on the other
                 far = max(up, -down)
                 low, high = min(low, max(found[0], centre - far)), max(high, min(found[1], centre + far))
     return _wide_enough(*column.possible(low, high), column.own_step() or Fraction(0))
 
 
 def _beyond(column: ValueColumn, distances: Subject | None, between: tuple[Fraction, Fraction], facts: Facts) -> Beyond:
-    """Return what people have beyond a learned range at most; nothing is known without a profile of distances."""
+    """Return the largest part of people's values beyond a learned range; without a profile of distances it is
+    unknown."""
     middle = column.middle(facts)
     rounds = [] if distances is None else distances.rounds(facts)
     if not rounds or middle is None:

@@ -1,8 +1,8 @@
 """Made-up facts, in the place of those that are not known yet: a plan foresees with them what else will be learned.
 
-No made-up fact is kept, and none is a part of an answer. Before a question is charged, made-up facts show what the
-question would want next, if the facts that it learns first told of very many people who are all alike, and of a few
-groups with very many people each.
+Made-up facts are never kept, and never become a part of an answer. Before a question is charged, made-up facts show
+what the question would want next, if the facts that it learns first told of very many people who are all alike, and of
+a few groups with very many people each.
 """
 
 from datetime import datetime
@@ -15,7 +15,7 @@ from tacit.plan.groups import UNIT_SHIFT
 from tacit.plan.plan import Plan
 from tacit.query import Scalar, Type
 
-# Planning stands in for facts that are not known yet: so many people, all in one bin.
+# The number of people, all in one bin, that planning assumes for an unknown fact.
 PEOPLE_STANDING_IN = 10**6
 BIN_STANDING_IN = 10
 LARGEST_STANDING_IN = 64 + 3
@@ -24,7 +24,7 @@ DISTANCE_STANDING_IN = Fraction(4)  # a quarter of the largest values that stand
 
 
 def standing_in(wanted: WantedFact, rows: int | None = None) -> Fact:
-    """Return a made-up fact, to foresee what else is learned and charged, and errors if each person has so many rows.
+    """Return a made-up fact, to predict further facts and charges, and errors if each person has this many rows.
 
     Of a profile everyone is in one bin; of groups there are a few; a number that is drawn is the middle of its range.
     """
@@ -47,7 +47,7 @@ def standing_in(wanted: WantedFact, rows: int | None = None) -> Fact:
 
 
 def _made_up_bin(plan: Plan, place: int, *, rows: int) -> int:
-    """Return the bin of one unit in a plan's profile, if it has so many rows, or is in so many groups.
+    """Return the bin of one unit in a plan's profile, given its rows or its groups.
 
     Values of a column with a declared range are a quarter of it away from the centre.
     """
@@ -61,7 +61,7 @@ def _made_up_bin(plan: Plan, place: int, *, rows: int) -> int:
 
 
 def made_up_groups(wanted: WantedFact, *, groups: int, people: int) -> Fact:
-    """Return a made-up fact in the place of a round that was not run: so many groups, with so many people each."""
+    """Return a made-up fact in the place of a round that was not run, with this many groups and people each."""
     plan = wanted.plan
     if plan.threshold is None:
         raise ValueError("this fact is not about which groups there are")
@@ -74,7 +74,7 @@ def made_up_groups(wanted: WantedFact, *, groups: int, people: int) -> Fact:
 
 def _made_up(kind: Type, place: int) -> Scalar:
     if kind in ("date", "timestamp"):
-        day = datetime(2000, 1, 1 + place % 28)  # noqa: DTZ001 - a key has no time zone
+        day = datetime(2000, 1, 1 + place % 28)  # noqa: DTZ001 - a key is without a time zone
         return day if kind == "timestamp" else day.date()
     made: Scalar = MADE_OF[kind](place)
     return made

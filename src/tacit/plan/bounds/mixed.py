@@ -1,7 +1,7 @@
 """Quantiles beside counts, sums or means: two plans in one, so that each part is as good as asked by itself.
 
-Counts, sums and means are scaled; quantiles of people are drawn by weights and need no bound at all. Each number has an
-equal part of epsilon, and together the two plans cost what the call may.
+Counts, sums and means are scaled; quantiles of people are drawn by weights and need no bound. All numbers have an
+equal part of epsilon, and together the two plans cost the call's amount.
 """
 
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ from tacit.tables import Declaration
 
 @dataclass(frozen=True)
 class Half:
-    """A part of a question, and what it may spend."""
+    """A part of a question, and its amount."""
 
     query: Query
     spend: Spend
@@ -30,7 +30,7 @@ class Half:
 
 @dataclass(frozen=True)
 class Halves:
-    """A question in two parts: what is scaled, and its quantiles."""
+    """A question in two parts: the down-weighted numbers, and its quantiles."""
 
     scaled: Half
     drawn: Half
@@ -81,14 +81,14 @@ def known_groups(halves: Halves, declaration: Declaration, facts: Facts) -> Keys
 
 
 def filled_half(half: Half, declaration: Declaration, facts: Facts) -> Filled | None:
-    """Return the quantiles with the ranges that they lack; None if a fact is missing."""
+    """Return the quantiles with their missing ranges filled in; None if a fact is missing."""
     if not lacks_anything(half.query, declaration, half.spend):
         return Filled(half.query, declaration, ())
     return filled(half.query, declaration, half.spend, facts)
 
 
 def scaled_half(halves: Halves, declaration: Declaration, facts: Facts) -> Plan | None:
-    """Return the plan of what is scaled; None if a fact is missing."""
+    """Return the plan of the down-weighted part; None if a fact is missing."""
     return scaled_plan(halves.scaled.query, declaration, halves.scaled.spend, facts)
 
 

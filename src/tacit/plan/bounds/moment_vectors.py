@@ -1,7 +1,7 @@
 """Vectors of variances, covariances and correlations: sums of squares and products about centres that were learned.
 
 A variance is three vectors with one weight: the rows, the sums about the centre, and the sums of squares about it. A
-covariance has the rows where neither column is NULL, the sums of both and the sums of their products; a correlation has
+covariance has the rows with both columns not NULL, the sums of both and the sums of their products; a correlation has
 the squares of both as well. A square is an expression of its row like any other, so its sums are scaled, profiled and
 added up as all sums are, on every path, and the same proof holds (docs/proofs/scaling.md).
 """
@@ -29,15 +29,15 @@ from tacit.plan.outputs import planned
 from tacit.plan.plan import Measured
 from tacit.query import Aggregate, Call, Expression, Output, Query, Value
 
-# The square of a value as large as is believed has at most this many binary digits in its own steps, and its grid goes
-# as many times further as a value's own does. A float tells all of its steps apart.
+# The largest binary digits of the square of a believed value in its own steps; its grid goes further by the same
+# factor as a value's own. A float tells all of its steps apart.
 SQUARE_BITS = 36
 SQUARES_MOST = 1 << 48
 NOTHING = Value(None, "null")
 
 
 def all_vectors(query: Query, grouping: Grouping, facts: Facts) -> Wanted | None:
-    """Return all vectors of a question, those of its moments included; None where a fact is missing."""
+    """Return all vectors of a question, those of its moments included; None if a fact is missing."""
     wanted = wanted_vectors(query, grouping, facts)
     if wanted is None:
         return None
@@ -52,7 +52,7 @@ def all_vectors(query: Query, grouping: Grouping, facts: Facts) -> Wanted | None
 
 
 def paired_columns(query: Query, grouping: Grouping) -> Iterator[tuple[tuple[ValueColumn, ValueColumn], list[Output]]]:
-    """Yield each pair of expressions that something is asked of, with the outputs that come from it."""
+    """Yield each pair of expressions with moments, and their outputs."""
     found: dict[tuple[object, ...], list[Output]] = {}
     for output in query.outputs:
         aggregate = output.aggregate
@@ -83,12 +83,12 @@ def _distance(column: ValueColumn, grid: Grid) -> Expression:
 
 
 def _where_known(column: ValueColumn, other: ValueColumn) -> Expression:
-    """Return an expression where another is not NULL, and NULL where it is."""
+    """Return an expression, NULL in rows with the other one NULL."""
     return Call("case", (Call("is_null", (other.expression,)), NOTHING, column.expression))
 
 
 def _product(one: Grid, two: Grid, distances: tuple[Expression, Expression]) -> Grid:
-    """Return the product of two distances on a grid of its own, about 0; a square is never below it."""
+    """Return the product of two distances on a separate grid, about 0; a square is never below it."""
     largest = one.largest * two.largest
     coarse = ceil(log2(largest)) - SQUARE_BITS
     is_exact = coarse <= 0 and one.measured.off == two.measured.off == 0  # on the product of both grids
@@ -116,7 +116,7 @@ def _add_square(wanted: Wanted, column: ValueColumn, outputs: list[Output], fact
 
 
 def _add_pair(wanted: Wanted, columns: tuple[ValueColumn, ValueColumn], outputs: list[Output], facts: Facts) -> bool:
-    """Add the vectors of two columns, of the rows where neither is NULL; False where a grid is not known yet."""
+    """Add the vectors of two columns, of the rows with both not NULL; False if a grid is not known yet."""
     grids = [column.grid(facts) for column in columns]
     one, two = grids
     if one is None or two is None:

@@ -36,15 +36,15 @@ from tacit.query import (
 )
 from tacit.tables import ColumnFacts
 
-# In profiles of counts one is 2^8 fine steps, so that the L2 norm of a few is told from a whole number.
+# In profiles of counts one is 2^8 fine steps, so that the L2 norm of a few differs from a whole number.
 COUNT_SHIFT = 8
-# A value as large as is believed has this many binary digits in steps, and a grid goes this many on either side of its
-# centre: what is 256 times as large as anybody's believed value still counts whole.
+# The binary digits of a believed value in steps, and of a grid on either side of its centre: values up to 256 times
+# every believed one still count whole.
 VALUE_BITS = 22
 GRID_BITS = 30
-# A float's octave where nothing is believed.
+# A float's octave without a believed value.
 OCTAVE_UNKNOWN = 16
-# A range given by hand has at most so many steps.
+# The most steps of a range given by hand.
 STEPS_MOST = 1 << GRID_BITS
 
 
@@ -53,7 +53,7 @@ STEPS_MOST = 1 << GRID_BITS
 
 @dataclass(frozen=True)
 class ValueColumn:
-    """One expression that is summed or averaged."""
+    """An expression that is summed or averaged."""
 
     aggregate: Aggregate
     grouping: Grouping
@@ -73,7 +73,7 @@ class ValueColumn:
 
     @property
     def facts(self) -> ColumnFacts | None:
-        """What is declared of it, if it is a column."""
+        """Its declaration, if it is a column."""
         if not isinstance(self.expression, Column):
             return None
         return self.grouping.declaration.columns.get(self.expression.name)
@@ -84,7 +84,7 @@ class ValueColumn:
         return self.aggregate.between or (self.facts.between if self.facts else None)
 
     def size(self) -> Subject | None:
-        """Return the fact of how large its values are; None where a range is given by hand."""
+        """Return the fact of how large its values are; None if a range is given by hand."""
         if self.between is not None:
             return None
         return Subject(*self._of_values(), (Profile("largest", Vector("centred", 0)),))
@@ -94,7 +94,7 @@ class ValueColumn:
         return self.grouping.of_whole_table(), (measured,)
 
     def span(self, facts: Facts) -> Span | None:
-        """Return how far its values are believed to go; None where that is not known yet."""
+        """Return the largest size of its believed values; None if that is not known yet."""
         size = self.size()
         if size is None:
             return Span(None, None)
@@ -102,7 +102,7 @@ class ValueColumn:
         return span_in(rounds, size) if rounds else None
 
     def range(self, facts: Facts) -> tuple[Fraction, Fraction] | None:
-        """Return the range in which its centre is searched; None where its size is not known yet."""
+        """Return the range in which its centre is searched; None if its size is not known yet."""
         if self.between is not None:
             return self.between
         span = self.span(facts)
@@ -118,18 +118,19 @@ class ValueColumn:
         return low, max(high, low + step)
 
     def possible(self, low: Fraction, high: Fraction) -> tuple[Fraction, Fraction]:
-        """Return a range without what no value can be, as a negative count; one without any value stays as it is."""
+        """Return a range without impossible values, such as a negative count; a range of only impossible ones does not
+        change."""
         least, most = ends_of(self.expression, self.grouping.declaration)
         low_end, high_end = low if least is None else max(low, least), high if most is None else min(high, most)
         return (low_end, high_end) if low_end < high_end else (low, high)
 
     def has_no_size(self, facts: Facts) -> bool:
-        """Whether nothing is believed of its values, all of them being 0 or too few people having any."""
+        """Whether no value of it is believed, all of them being 0 or too few people having any."""
         span = self.span(facts)
         return self.between is None and span is not None and span.top is None
 
     def centre(self, facts: Facts) -> Subject | None:
-        """Return the fact of its centre; None where none is needed, or its size is not known yet."""
+        """Return the fact of its centre; None if it is not needed, or its size is not known yet."""
         between = self.range(facts)
         if self.about_zero or between is None or self.has_no_size(facts):
             return None
@@ -144,7 +145,7 @@ class ValueColumn:
         return [fact for each in (self.size(), self.centre(facts)) if each is not None for fact in each.rounds(facts)]
 
     def middle(self, facts: Facts) -> Fraction | None:
-        """Return its centre, 0 where none is needed or no value is believed; None where it is not known yet."""
+        """Return its centre, 0 if it is not needed or no value is believed; None if it is not known yet."""
         if self.about_zero or self.has_no_size(facts):
             return Fraction(0)
         centre = self.centre(facts)
@@ -155,7 +156,7 @@ class ValueColumn:
         return (drawn.low + rounds[-1].parts[1][0]) * drawn.step
 
     def grid(self, facts: Facts) -> "Grid | None":
-        """Return the grid of its values, with the centre; None where a fact is missing."""
+        """Return the grid of its values, with the centre; None if a fact is missing."""
         span, middle = self.span(facts), self.middle(facts)
         if span is None or middle is None:
             return None
@@ -182,7 +183,7 @@ class ValueColumn:
         return own
 
     def own_step(self) -> Fraction | None:
-        """Return the step that is declared, or that its type has; None where there is none, as of floats."""
+        """Return the step that is declared, or that its type has; None if there is none, as of floats."""
         known = self.facts
         given = self.aggregate.step or (known.step if known else None)
         if given is not None or self.type == "float":
@@ -216,11 +217,11 @@ Role = Literal["rows", "units", "counted", "centred"]
 
 @dataclass(frozen=True)
 class GivenCap:
-    """A cap given by hand: what somebody has who is at both bounds, each row being as large as it can be."""
+    """A cap given by hand: the length of a person at both bounds, with rows of the largest size."""
 
     rows: int
     groups: int
-    most: int | None = None  # the most rows that anybody can have, if that is declared
+    most: int | None = None  # the most rows of any person, if declared
     each: float = 1.0  # how much one row adds at most, in steps
 
     def size(self, noise: NoiseKind) -> float:
@@ -230,7 +231,7 @@ class GivenCap:
 
 
 def rows_given(grouping: Grouping) -> GivenCap | None:
-    """Return the cap of a unit's rows that is given by hand; None where one of its bounds is missing."""
+    """Return the cap of a unit's rows that is given by hand; None if one of its bounds is missing."""
     declaration = grouping.declaration
     if declaration.rows_per_unit is None:
         return None
@@ -245,23 +246,23 @@ def _groups_given(grouping: Grouping) -> int | None:
 
 @dataclass(frozen=True)
 class WantedVector:
-    """One vector of a question: what it is, whose error counts, and the fact that its cap is read off."""
+    """A vector of a question: its kind, the outputs with its error, and the fact for its cap."""
 
     role: Role
-    vector: Vector  # as it is profiled, but for its column, which is the plan's
-    subject: Subject | None  # None: its cap is one unit, whatever is known
+    vector: Vector  # its profile's definition, without its column, which is the plan's
+    subject: Subject | None  # None: its cap is one unit, with any facts
     names: tuple[str, ...] = ()  # of the outputs that it is released for
     signed: bool = False
     rows: int | None = None  # the vector that counts the rows of a mean
-    of_mean: bool = False  # only a mean is asked of it
-    safe: float = 1.0  # the cap where nothing is believed, in steps
+    of_mean: bool = False  # only a mean uses it
+    safe: float = 1.0  # the cap without a believed value, in steps
     one_sign: bool = False  # no value below 0 was believed
-    factors: tuple[int, int] | None = None  # the vectors of the sums whose columns are multiplied
+    factors: tuple[int, int] | None = None  # the vectors of the sums with multiplied columns
     given: GivenCap | None = None  # the cap that is given by hand, so that its fact need not be learned
 
     @property
     def learned_from(self) -> Subject | None:
-        """The fact that has to be learned for its cap; None where that is given, or one unit."""
+        """The fact that has to be learned for its cap; None if that is given, or one unit."""
         return self.subject if self.given is None else None
 
 
@@ -323,7 +324,7 @@ def count_subject(grouping: Grouping, role: Role, measured: tuple[Measured, ...]
     vector = Vector(kind, 0 if measured else None, shift=COUNT_SHIFT)
     profiles = profiles_of(grouping, vector)[: 1 if kind == "units" else None]  # of ones the L1 norm tells the L2
     if kind != "units" and len(profiles) == 1 and not grouping.has_own_list:
-        grouping = grouping.of_all_groups()  # all rows of a person are as many by whatever they are grouped
+        grouping = grouping.of_all_groups()  # the rows of a person are the same in number under every grouping
     return Subject(grouping, measured, profiles)
 
 
@@ -334,10 +335,10 @@ def profiles_of(grouping: Grouping, vector: Vector) -> tuple[Profile, ...]:
 
 
 def wanted_vectors(query: Query, grouping: Grouping, facts: Facts) -> Wanted | None:
-    """Return the vectors of a question; None where a fact that decides which they are is missing.
+    """Return the vectors of a question; None if a fact that decides which they are is missing.
 
-    A mean has two vectors of its own, rows and sums with one weight, and shares neither with a count: a count beside
-    it is then as good as one that is asked alone with its share of the loss.
+    A mean has two separate vectors, rows and sums with one weight, and shares neither with a count: a count beside it
+    is then as good as a count asked with its share of the loss.
     """
     wanted = Wanted(grouping)
     rows_names = tuple(output.name for output in query.outputs if counts_rows(output.aggregate))
@@ -401,7 +402,7 @@ def _add_column(wanted: Wanted, column: ValueColumn, outputs: list[Output], grid
     denominator = None
     if not column.about_zero:
         counted = count_vector(wanted, "counted", (), (grid.measured,), place)
-        # nobody has a value in more rows than they have
+        # a person has values in at most all of their rows
         denominator = wanted.add(replace(counted, subject=count_vector(wanted, "rows", ()).subject))
     at = wanted.add(
         WantedVector(
@@ -422,13 +423,13 @@ def _add_column(wanted: Wanted, column: ValueColumn, outputs: list[Output], grid
 
 
 def sums_given(grouping: Grouping, grid: Grid, column: ValueColumn) -> GivenCap | None:
-    """Return the cap of sums that is given by hand; None where a bound or the range is missing."""
+    """Return the cap of sums that is given by hand; None if a bound or the range is missing."""
     given = rows_given(grouping)
     return None if given is None or column.between is None else replace(given, each=grid.largest)
 
 
 def _add_counts(wanted: Wanted, query: Query, rows_names: tuple[str, ...]) -> None:
-    """Add what COUNT(x) needs: a vector of its own for each expression."""
+    """Add the vectors of COUNT(x): one for each expression."""
     counted: dict[Expression, int] = {}
     places: dict[Expression, int] = {}
     for output in query.outputs:

@@ -1,1 +1,1 @@
-"""What happens to a noisy answer: checks, values on its rows and windows, and where computed numbers may be."""
+"""Post-processing of a noisy answer: checks, values on its rows and windows, and intervals of computed numbers."""

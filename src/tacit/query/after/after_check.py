@@ -1,6 +1,7 @@
 """Checks what a question does to its noisy answer: names and types of HAVING, windows, shown columns, ORDER BY.
 
-All of it is about the answer's own columns. It returns the canonical form, as `check.py` does of what is asked of rows.
+All of it is about the answer's own columns. The result is the canonical form, as in `check.py` for the question about
+rows.
 """
 
 from collections.abc import Iterable, Mapping
@@ -27,7 +28,7 @@ def kind_of_aggregate(aggregate: Aggregate, kind: Kind | None) -> Kind:
 
 
 def check_after(after: PostProcessing, kinds: Mapping[str, Kind]) -> PostProcessing:
-    """Return the post-processing of an answer whose columns are of these kinds, in canonical form, or refuse it."""
+    """Return the post-processing of an answer with columns of these kinds, in canonical form, or refuse it."""
     having = None if after.having is None else _condition(after.having, kinds, "HAVING")
     windows: list[Window] = []
     known = dict(kinds)

@@ -1,7 +1,7 @@
 """Does to the noisy answer what HAVING, OVER, QUALIFY, DISTINCT, ORDER BY, OFFSET and LIMIT say, in Python.
 
-All of it is post-processing. Functions mean the same here as on rows; the meaning is in each function's record. One
-thing differs: whole numbers have no limit of 64 bits here. Nothing here sees an exact number of the table.
+All of it is post-processing. Functions mean the same here as on rows; the meaning is in each function's record. The
+one difference: whole numbers have no limit of 64 bits here. Exact numbers of the table never come here.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -16,7 +16,7 @@ Row = Mapping[str, Any]
 
 
 def apply_postprocessing(rows: Sequence[Row], after: PostProcessing) -> list[dict[str, Any]]:
-    """Return the rows that are kept, in their order, with a column for each window; what is shown is not computed."""
+    """Return the rows that are kept, in their order, with a column for each window; shown columns are not computed."""
     having = after.having
     kept = [dict(row) for row in rows if having is None or evaluate(having, row) is True]
     for window in after.windows:
@@ -70,7 +70,7 @@ def picks_by_noise(after: PostProcessing, outputs: Collection[str]) -> bool:
 
 
 def noisy_columns_of(after: PostProcessing, outputs: Collection[str]) -> frozenset[str]:
-    """Return the names of outputs and of the windows whose values depend on them."""
+    """Return the names of outputs and of the windows with values that depend on them."""
     noisy = set(outputs)
     for window in after.windows:
         parts = (*window.arguments, *window.partition, *(each.expression for each in window.order))

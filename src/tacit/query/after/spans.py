@@ -1,7 +1,7 @@
-"""Where an expression of noisy numbers may be, if each of them is where its interval says: interval arithmetic.
+"""The range of an expression of noisy numbers, if each of them is within its interval: interval arithmetic.
 
-A function that rises or falls in a number has the image of its interval as its own. Where nothing is known (a divisor
-that may be 0, a function without a rule), the span is None.
+The span of a function that rises or falls in a number is the image of that number's interval. If the range is unknown
+(a divisor that may be 0, a function without a rule), the span is None.
 """
 
 import operator
@@ -35,13 +35,14 @@ class Span:
         )
 
     def nearest(self, value: Any) -> Any:
-        """Return a number inside, nearest to this one; what is no number, or has no such ends, as it is."""
+        """Return a number inside, nearest to this one; a value that is not a number, or lacks such ends, is
+        unchanged."""
         if not all(_is_number(each) for each in (value, self.low, self.high)):
             return value
         return min(max(value, self.low, key=comparable), self.high, key=comparable)
 
 
-# None: it may be anything.
+# None: any value is possible.
 Spans = Mapping[str, Span | None]
 Rule = Callable[[Call, Sequence[Span]], Span | None]
 # Pairs of which the first is never more than the second, if it is not negative.
@@ -72,7 +73,7 @@ def span_of(expression: Expression, spans: Spans, wholes: Parts = frozenset()) -
 
 
 def parts_of_window(window: Window, spans: Sequence[Spans]) -> Parts:
-    """Return what a window adds up, as a part of it: if nothing of it is negative, no row has more than all."""
+    """Return the part of a window's sum that a row can be: if no addend is negative, no row has more than the sum."""
     if window.function != "sum" or window.frame is not None:
         return frozenset()
     (argument,) = window.arguments
@@ -80,7 +81,8 @@ def parts_of_window(window: Window, spans: Sequence[Spans]) -> Parts:
 
 
 def _share(call: Call, spans: Spans, wholes: Parts) -> Span | None:
-    """Return from 0 to what all of it is, for a quotient of a part by its whole; constants may stand before either."""
+    """Return the range from 0 to the whole, for a quotient of a part by its whole; constants may stand before
+    either."""
     (times, part), (over, whole) = map(_without_factor, call.arguments)
     if not over or not _is_positive(part, spans) or not _is_part(part, whole, spans, wholes):
         return None
@@ -119,10 +121,10 @@ def _is_positive(expression: Expression, spans: Spans) -> bool:
 def window_span_of(
     window: Window, rows: Sequence[Mapping[str, Any]], spans: Sequence[Spans], noisy: Collection[str]
 ) -> list[Span | None]:
-    """Return where a window may be in each row: known for sure where nothing noisy is in it.
+    """Return the range of a window in each row: exact if all its inputs are exact.
 
-    Sums, means, extremes and single rows' values rise in what they are over. Where the order or the partition is noisy
-    itself, nothing is known.
+    Sums, means, extremes and single rows' values rise with their inputs. If the order or the partition is noisy
+    itself, the range is unknown.
     """
     parts = (*window.partition, *(each.expression for each in window.order))
     if any(not columns_of(part).isdisjoint(noisy) for part in parts):
@@ -157,7 +159,7 @@ def _run(call: Call, values: Sequence[Any]) -> Any:
 
 
 def _case(call: Call, spans: Spans, wholes: Parts) -> Span | None:
-    """All results whose condition may be the first that is true."""
+    """All results with a condition that may be the first true one."""
     possible: list[Span | None] = []
     for condition, result in zip(call.arguments[:-1:2], call.arguments[1::2], strict=True):
         met = span_of(condition, spans, wholes)
@@ -170,7 +172,7 @@ def _case(call: Call, spans: Spans, wholes: Parts) -> Span | None:
 
 
 def _around(spans: Sequence[Span | None]) -> Span | None:
-    """Return the span that holds all of these; NULL is nowhere, so it is left out."""
+    """Return the span that holds all of these; NULL is left out, since it is outside every span."""
     if any(span is None for span in spans):
         return None
     found = [span for span in spans if span is not None and not (span.low is None and span.high is None)]
@@ -288,7 +290,7 @@ _RULES: dict[str, Rule] = {
 }
 
 
-# --- how far a computed number moves with what it is computed from ---
+# --- the effect of its inputs' noise on a computed number ---
 
 
 @dataclass(frozen=True)

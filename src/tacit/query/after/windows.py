@@ -1,4 +1,4 @@
-"""Window functions over the rows of a noisy answer: what each takes and yields, and its values.
+"""Window functions over the rows of a noisy answer: their arguments, results and values.
 
 Rows here are rows of an answer, one for each group: no window ever sees a row of the table. NULL is None.
 """
@@ -41,10 +41,10 @@ Run = Callable[[Partition], Values]
 
 @dataclass(frozen=True)
 class WindowFunction:
-    """One window function: how it is written, how many arguments it takes, what it yields, and its values.
+    """A window function: its SQL, the number of its arguments, its type, and its values.
 
-    `reads` is how many rows a result is made of: "frame" for all of its frame, "one" for one row's value, "order" for
-    none but their order. `needs_order` is whether it means nothing without an ORDER BY.
+    `reads` is the rows that make a result: "frame" for all of its frame, "one" for one row's value, "order" for only
+    their order. `needs_order` is whether it is meaningless without an ORDER BY.
     """
 
     form: str
@@ -60,8 +60,7 @@ def window_kind(window: Window, kinds: tuple[Kind, ...]) -> Kind:
     record = WINDOWS.get(window.function)
     if record is None:
         raise QueryRefused(
-            f"there is no window function {window.function.upper()}"
-            f"\nhint: they are {', '.join(sorted(WINDOWS)).upper()}"
+            f"{window.function.upper()} is not a window function\nhint: they are {', '.join(sorted(WINDOWS)).upper()}"
         )
     least, most = record.arguments
     if not least <= len(kinds) <= most:
@@ -73,7 +72,7 @@ def window_kind(window: Window, kinds: tuple[Kind, ...]) -> Kind:
     return record.kind(kinds)
 
 
-# where the constant of a function is among its arguments, and its least value
+# the index of a function's constant among its arguments, and its least value
 _CONSTANTS = {"ntile": (0, 1), "lag": (1, 0), "lead": (1, 0), "nth_value": (1, 1)}
 
 
@@ -136,7 +135,7 @@ def in_order(places: Sequence[int], order: Sequence[Ordering], ordering: Sequenc
 
 
 def _peers(ordered: Sequence[int], ordering: Sequence[Values]) -> list[tuple[int, int]]:
-    """Return for each row of a partition where the rows that are equal to it begin and end; without an order, all."""
+    """Return for each row of a partition the first and last of the rows equal to it; without an order, all."""
     keys = [
         tuple(None if values[place] is None else comparable(values[place]) for values in ordering) for place in ordered
     ]

@@ -102,7 +102,7 @@ def _write_cast(target: str) -> Callable[[Call, Pen], str]:
 
 
 def _float_rounded(checked: CheckedCall, kind_of: KindOf) -> Call:
-    """A float has no exact decimal digits: as a DECIMAL(p, s) it is rounded to s of them, and stays a float."""
+    """Floats lack exact decimal digits: as a DECIMAL(p, s) a float is rounded to s of them, and stays a float."""
     call = checked.call
     scale = call.arguments[2].value if len(call.arguments) == 3 and isinstance(call.arguments[2], Value) else None
     if not isinstance(scale, int) or not 0 <= scale <= _FLOAT_PLACES or kind_of(call.arguments[0]).type != "float":
@@ -183,7 +183,7 @@ CASTS = (
     ),
     _cast(
         DATE,
-        "a timestamp's day; text: the day of CAST(a AS TIMESTAMP), so in UTC where it has an offset",
+        "a timestamp's day; text: the day of CAST(a AS TIMESTAMP), so in UTC if it has an offset",
         *("date", "timestamp", "text"),
         cost=Cost(mentions=9, bytes_read=looks(1)),
     ),

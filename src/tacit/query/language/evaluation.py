@@ -1,7 +1,7 @@
-"""What functions of the catalogue are on values in Python, for the noisy answer: numbers, texts, times and casts.
+"""The catalogue's functions on values in Python, for the noisy answer: numbers, texts, times and casts.
 
-Each is total, and means what its record says of rows; no argument is None. Whole numbers have no limit of 64 bits here,
-except where a record says that a result is NULL beyond it.
+All are total, and mean the same as their records define for rows; arguments are never None. Whole numbers have no
+limit of 64 bits here, unless a record defines a result beyond it as NULL.
 """
 
 import re
@@ -76,7 +76,7 @@ def ceil_of(value: Any) -> int | None:
 
 
 def in_64_bits(value: int) -> int | None:
-    """Return a whole number, or None where 64 bits do not hold it."""
+    """Return a whole number, or None if 64 bits do not hold it."""
     return value if INT_LEAST <= value <= INT_MOST else None
 
 
@@ -89,12 +89,12 @@ def substring(text: str, start: int, length: int | None = None) -> str:
 
 
 def concatenated(*texts: str) -> str | None:
-    """Return the texts one after the other, or None where that is longer than any text of a row."""
+    """Return the texts one after the other, or None if that is longer than any text of a row."""
     return _fitting("".join(texts))
 
 
 def replaced(text: str, old: str, new: str) -> str | None:
-    """Return a text with each old part become new, or None where that is longer than any text of a row."""
+    """Return a text with each old part become new, or None if that is longer than any text of a row."""
     return _fitting(text.replace(old, new))
 
 
@@ -122,7 +122,7 @@ def start_of(unit: str, when: date) -> date:
 def _start(unit: str, when: datetime) -> datetime:
     if unit in _MONTHS:
         size = _MONTHS[unit]
-        return datetime(when.year, (when.month - 1) // size * size + 1, 1)  # noqa: DTZ001 - timestamps have no zone
+        return datetime(when.year, (when.month - 1) // size * size + 1, 1)  # noqa: DTZ001 - without a zone
     midnight = when.replace(hour=0, minute=0, second=0, microsecond=0)
     if unit == "week":
         return midnight - timedelta(days=midnight.weekday())
@@ -139,7 +139,7 @@ def starts_between(unit: str, first: date, last: date) -> int:
 
 
 def moved(when: date, number: int, step: str) -> date | None:
-    """Return a time that much later; None where it leaves the calendar."""
+    """Return a time that much later; None if it leaves the calendar."""
     try:
         if step == "month":
             return _months_later(when, number)
@@ -162,7 +162,7 @@ def _months_later(when: date, number: int) -> date:
 
 
 def as_bool(value: Any) -> bool | None:
-    """Return whether a number is not 0, or what a text says."""
+    """Return whether a number is not 0, or a text's truth value."""
     if isinstance(value, str):
         return {"true": True, "false": False}.get(value.strip(BLANKS).lower()) if value.isascii() else None
     return bool(value)
@@ -186,7 +186,8 @@ def to_float(value: Any) -> float | None:
 
 
 def to_decimal(value: Any, digits: int, scale: int) -> Fraction | None:
-    """Return a number with so many digits after the point, halves away from 0; None if it needs more digits in all."""
+    """Return a number with this many digits after the point, halves away from 0; None if it needs more digits in
+    all."""
     if isinstance(value, str):
         text = value.strip(BLANKS)
         if not _DECIMAL.fullmatch(text):
@@ -216,7 +217,7 @@ def as_date(value: Any) -> date | None:
 
 
 def as_timestamp(value: Any) -> datetime | None:
-    """Return a date's midnight, a timestamp itself, or what a text says, in UTC where it has an offset."""
+    """Return a date's midnight, a timestamp itself, or a text as a timestamp, in UTC if it has an offset."""
     if not isinstance(value, str):
         found: datetime = comparable(value)
         return found
@@ -226,7 +227,7 @@ def as_timestamp(value: Any) -> datetime | None:
     year, month, day, hour, minute, second, fraction, offset = written.groups()
     try:
         clock = timedelta(hours=int(hour or 0), minutes=int(minute or 0), seconds=int(second or 0))
-        moment = datetime(int(year), int(month), int(day))  # noqa: DTZ001 - timestamps have no zone
+        moment = datetime(int(year), int(month), int(day))  # noqa: DTZ001 - without a zone
         ahead = _minutes_ahead(offset)
         in_clock = int(hour or 0) < 24 and int(minute or 0) < 60 and int(second or 0) < 60
         if ahead is None or not in_clock:
@@ -237,7 +238,7 @@ def as_timestamp(value: Any) -> datetime | None:
 
 
 def _minutes_ahead(offset: str | None) -> int | None:
-    """Return how far an offset is ahead of UTC; None where there is no such offset."""
+    """Return how far an offset is ahead of UTC; None if the offset is invalid."""
     if offset is None or offset == "Z":
         return 0
     hours, minutes = int(offset[1:3]), int(offset[3:].lstrip(":") or 0)

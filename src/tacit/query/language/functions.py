@@ -1,8 +1,8 @@
 """The record of one SQL function, and the rules that many records share.
 
 To add a function, write one record (`operators.py`, `casts.py` or `named_functions.py`), one spelling
-(`expressions.py`) and one translation (`engine/translations.py`). Tests name the table that lacks it. Everything else
-looks it up in its record: its types, its one canonical form, its text, its value on the noisy answer, what it can cost.
+(`expressions.py`) and one translation (`engine/translations.py`). Tests name the table that lacks it. Other modules
+look a function up in its record: its types, its one canonical form, its text, its value on the noisy answer, its cost.
 """
 
 from collections.abc import Callable
@@ -36,7 +36,7 @@ class CheckedCall:
 
 @dataclass(frozen=True)
 class Pen:
-    """How a call's arguments become text: as they are, or in brackets where they need them beside an operator."""
+    """The text of a call's arguments: unchanged, or in brackets if they need them beside an operator."""
 
     plain: Callable[[Expression], str]
     bracketed: Callable[[Expression], str]
@@ -62,7 +62,7 @@ def by_name(call: Call, pen: Pen) -> str:
 
 @dataclass(frozen=True)
 class Notation:
-    """How a call is written as SQL; an operator gets brackets where it is an argument of another operator."""
+    """How a call is written as SQL; an operator gets brackets if it is an argument of another operator."""
 
     write: Write = by_name
     is_operator: bool = False
@@ -99,11 +99,11 @@ def looks(times: int) -> Callable[[Call, BytesOf], int]:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a call can cost for any row, from the question alone.
+    """The largest cost of a call for any row, computed from the question.
 
-    `mentions` is how often its translation for an engine mentions each argument, and `mentions_by_constant` the same
-    where the last argument is a constant. `text_bytes` and `text_length` bound the text that it makes, `bytes_read` the
-    text that it looks at.
+    `mentions` is the number of times that its translation for an engine mentions each argument, and
+    `mentions_by_constant` the same if the last argument is a constant. `text_bytes` and `text_length` bound the text
+    that it makes, `bytes_read` the text that it looks at.
     """
 
     mentions: int = 1
@@ -115,7 +115,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Function:
-    """One function or operator, with all that the question language knows of it.
+    """A function or operator, with all facts about it in the question language.
 
     `form` is how people write it. `meaning` is its value on every input, in words. `kind` takes the kinds of the
     arguments and returns the result's, or refuses. Before that, `adapt` turns constants into the type they meet. After
@@ -212,7 +212,7 @@ def adapted_together(arguments: tuple[Expression, ...], kind_of: KindOf, where: 
 
 
 def adapted_one(argument: Expression, kind: Kind) -> Expression:
-    """Return an argument, as this kind where it is a constant."""
+    """Return an argument, converted to this kind if it is a constant."""
     return adapted(argument, kind) if isinstance(argument, Value) else argument
 
 
@@ -233,7 +233,7 @@ def comparable(value: Any) -> Any:
     if isinstance(value, Decimal):
         return Fraction(value)
     if isinstance(value, date) and not isinstance(value, datetime):
-        return datetime(value.year, value.month, value.day)  # noqa: DTZ001 - timestamps have no zone
+        return datetime(value.year, value.month, value.day)  # noqa: DTZ001 - timestamps are without a zone
     return value
 
 

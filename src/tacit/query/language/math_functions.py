@@ -124,26 +124,26 @@ MATHS = (
     _real(
         "ln",
         "LN(a)",
-        "the natural logarithm, within one unit of a float's last place; NULL where a is not above 0",
+        "the natural logarithm, within one unit of a float's last place; NULL unless a is above 0",
         _above_zero(math.log),
     ),
     _real(
         "log10",
         "LOG10(a) or LOG(a)",
-        "the logarithm to base 10, within one unit of a float's last place; NULL where a is not above 0. LOG(b, a), to"
+        "the logarithm to base 10, within one unit of a float's last place; NULL unless a is above 0. LOG(b, a), to"
         " base b, is LN(a) / LN(b)",
         _above_zero(math.log10),
     ),
     _real(
         "log2",
         "LOG2(a)",
-        "the logarithm to base 2, within one unit of a float's last place; NULL where a is not above 0",
+        "the logarithm to base 2, within one unit of a float's last place; NULL unless a is above 0",
         _above_zero(math.log2),
     ),
     _real(
         "power",
         "POWER(a, b) or a ** b",
-        "a to the power b, within one unit of a float's last place; NULL where a is negative and b is not whole",
+        "a to the power b, within one unit of a float's last place; NULL if a is negative and b is not whole",
         _power,
         count=2,
     ),
@@ -174,7 +174,7 @@ def _clock(part: str) -> Written:
     return lambda time: f"{getattr(time, part, 0):02}"
 
 
-# what may follow % in a format, and the text that it stands for
+# the letters that may follow % in a format, and the text of each
 DIRECTIVES: dict[str, Written] = {
     "Y": lambda time: f"{time.year:04}",
     "m": lambda time: f"{time.month:02}",
@@ -223,7 +223,9 @@ def _text_kind(kinds: Kinds, where: CheckedCall) -> Kind:
             "\nhint: STRFTIME(x, '%Y-%m')"
         )
     if kinds[0] == DATE and any(part[1:] in _OF_CLOCKS for part in parts if part[0] == "%"):
-        raise QueryRefused(f"{where}: a date has no time of day\nhint: use a timestamp, or a format of whole days")
+        raise QueryRefused(
+            f"{where}: a date does not have a time of day\nhint: use a timestamp, or a format of whole days"
+        )
     return TEXT
 
 

@@ -113,7 +113,7 @@ def _round_kind(kinds: Kinds, where: CheckedCall) -> Kind:
 
 
 def _without_idle_rounding(checked: CheckedCall, kind_of: KindOf) -> Expression:
-    """The argument itself where it is whole already or has no more places than asked for."""
+    """The argument itself if it is whole already or needs no more places."""
     inner, *given = checked.call.arguments
     kind = kind_of(inner)
     places = given[0].value if given and isinstance(given[0], Value) else 0
@@ -150,7 +150,7 @@ NUMBERS = (
     Function(
         "abs",
         "ABS(a)",
-        "a without its sign; the least int has no opposite, so NULL",
+        "a without its sign; the least int lacks an opposite, so NULL",
         _magnitude_kind,
         evaluate=strict(abs),
     ),
@@ -158,10 +158,10 @@ NUMBERS = (
         "round",
         "ROUND(a [, places])",
         "the nearest whole number, halves away from 0, as an int: NULL beyond 64 bits and for ±Inf. With places, from"
-        " -15 to 15 and not 0: an int or decimal exactly, halves away from 0, an int beyond 64 bits NULL; a float x is"
-        " the whole number nearest x × 10^places, halves away from 0, divided by 10^places (for negative places"
-        " divided first, then multiplied), each step rounded as floats are, or x itself where the scaled number is"
-        " 2^53 or more",
+        " -15 to 15 and not 0: an int or decimal exactly, halves away from 0, an int beyond 64 bits NULL; a "
+        "float x is the whole number nearest x × 10^places, halves away from 0, divided by 10^places (for "
+        "negative places divided first, then multiplied), each step rounded as floats are, or x itself if the "
+        "scaled number is 2^53 or more",
         _round_kind,
         rewrite=_without_idle_rounding,
         evaluate=strict(rounded),
@@ -304,8 +304,8 @@ TEXTS = (
     Function(
         "substring",
         "SUBSTRING(a, start [, length])",
-        "that many code points from the start on, counted from 1, or all of them; fewer where a ends before, empty"
-        " text where it ends before the start; start and length are constants",
+        "that many code points from the start on, counted from 1, or all of them; fewer if a ends before, empty "
+        "text if it ends before the start; start and length are constants",
         _substring_kind,
         evaluate=strict(substring),
         cost=Cost(bytes_read=looks(1), text_bytes=_substring_bytes),
@@ -338,7 +338,7 @@ CLOCK = ("hour", "minute", "second")
 PARTS = (*DAY_PARTS, *CLOCK)
 UNITS = ("year", "quarter", "month", "week", "day", *CLOCK)
 
-# each unit of an interval -> the base unit (months, days or seconds), and how many of them it has
+# each unit of an interval -> the base unit (months, days or seconds), and its length in that
 STEPS = {
     "year": ("month", 12),
     "quarter": ("month", 3),
@@ -435,7 +435,9 @@ def _times(kinds: Kinds, where: CheckedCall, *, clock: bool = False) -> None:
                 "\nhint: CAST(x AS DATE) reads text, DATE '2011-01-31' is a constant"
             )
         if clock and kind == DATE:
-            raise QueryRefused(f"{where}: a date has no time of day\nhint: use a timestamp, or a unit of whole days")
+            raise QueryRefused(
+                f"{where}: a date does not have a time of day\nhint: use a timestamp, or a unit of whole days"
+            )
 
 
 TIMES = (
@@ -453,8 +455,8 @@ TIMES = (
     Function(
         "date_trunc",
         "DATE_TRUNC('month', a)",
-        "the start of the year, quarter, month, week (Monday), day, hour, minute or second that a is in; a date stays a"
-        " date and has no hours",
+        "the start of the year, quarter, month, week (Monday), day, hour, minute or second that a is in; a date "
+        "stays a date, without hours",
         _start_kind,
         evaluate=strict(start_of),
     ),
@@ -471,9 +473,9 @@ TIMES = (
     Function(
         "add_interval",
         "a + INTERVAL 3 MONTH or a - INTERVAL 3 MONTH",
-        "that much later or earlier, by a whole constant of years, quarters, months, weeks, days, hours, minutes or"
-        " seconds; a day that its new month does not have becomes the month's last; NULL where it leaves the years 1 to"
-        " 9999; a date moved by hours, minutes or seconds is a timestamp, otherwise a date",
+        "that much later or earlier, by a whole constant of years, quarters, months, weeks, days, hours, minutes "
+        "or seconds; a day that its new month does not have becomes the month's last; NULL if it leaves the "
+        "years 1 to 9999; a date moved by hours, minutes or seconds is a timestamp, otherwise a date",
         _moved_kind,
         rewrite=_in_steps,
         evaluate=strict(moved),

@@ -146,7 +146,7 @@ _LOGIC = (
     Function(
         "not",
         "NOT a",
-        "true and false swapped; a NOT LIKE 'x%', NOT IN, NOT BETWEEN and IS NOT NULL are NOT of what they deny",
+        "true and false swapped; a NOT LIKE 'x%', NOT IN, NOT BETWEEN and IS NOT NULL are NOT of the form without NOT",
         _logic_kind,
         rewrite=_without_double_not,
         evaluate=strict(lambda value: not value),
@@ -214,7 +214,7 @@ def _write_like(call: Call, pen: Pen) -> str:
 
 
 def _bytes_matched(call: Call, bytes_of: BytesOf) -> int:
-    """Plain runs between % are found in one pass; those of a pattern with _ or ESCAPE may be tried at every index."""
+    """Plain runs between % are found in one pass; runs of a pattern with _ or ESCAPE may be tried at every index."""
     tested, pattern, *escape = call.arguments
     split = pattern_parts(pattern, escape[0] if escape else None)
     if split.escape is None and Wild.ONE not in split.parts:
@@ -239,7 +239,7 @@ _TESTS = (
     Function(
         "in",
         "a IN (1, 2)",
-        "whether a equals one of the constants, none of which is NULL",
+        "whether a equals one of the constants, all of them not NULL",
         _in_kind,
         adapt=all_adapted,
         rewrite=_in_one_order,
@@ -381,7 +381,7 @@ _ARITHMETIC = (
     Function(
         "negate",
         "-a",
-        "0 − a; the least int has no opposite, so NULL",
+        "0 − a; the least int lacks an opposite, so NULL",
         number,
         rewrite=_negative_constant,
         evaluate=strict(lambda value: settled(-value)),

@@ -73,7 +73,7 @@ class AggregateReader:
         return Aggregate("count_distinct", self.rows.row(counted))
 
     def _units_where(self, node: exp.Case) -> Aggregate | None:
-        """COUNT(DISTINCT CASE WHEN a THEN unit END): the units with a row where a condition holds."""
+        """COUNT(DISTINCT CASE WHEN a THEN unit END): the units with a row that satisfies a condition."""
         ifs = node.args["ifs"]
         unit = ifs[0].args["true"] if len(ifs) == 1 and not node.this and not node.args.get("default") else None
         while isinstance(unit, exp.Paren):
@@ -84,7 +84,7 @@ class AggregateReader:
         return Aggregate("count_distinct", found, per_unit=1)
 
     def columns_named(self, node: exp.Expr) -> list[str]:
-        """The columns that an aggregate is of, as they are spelled; none where one of them is an expression."""
+        """The columns of an aggregate, as they are spelled; empty if one of them is an expression."""
         inner = node.this
         inside = inner.expressions if isinstance(inner, exp.Distinct) else [inner, node.args.get("expression")]
         given = [each for each in inside if isinstance(each, exp.Expr) and not isinstance(each, exp.Star)]

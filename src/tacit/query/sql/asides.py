@@ -1,7 +1,7 @@
-"""Reads what other questions give to a SELECT: MODE(x) beside others or by group, and a SELECT in brackets.
+"""Reads the parts of a SELECT that other questions answer: MODE(x) beside others or by group, and a SELECT in brackets.
 
-Each becomes an `Aside` (`query/compound.py`), a question of its own that is charged together with the SELECT. Its
-values are looked up in what was released, so HAVING, windows and ORDER BY may use them; rows and aggregates may not.
+The parts become `Aside`s (`query/compound.py`), separate questions that are charged together with the SELECT. Their
+values are looked up in the released ones, so HAVING, windows and ORDER BY may use them; rows and aggregates may not.
 """
 
 from collections.abc import Collection, Mapping
@@ -40,7 +40,7 @@ class Asides:
 
     rows: Rows
     parts: Parts
-    modes: dict[str, Expression] = field(default_factory=dict)  # what each is the mode of
+    modes: dict[str, Expression] = field(default_factory=dict)  # the grouping of each mode
     selects: list[tuple[Query, dict[str, str]]] = field(default_factory=list)  # and the name of each output
 
     def mode(self, node: exp.Expr) -> Column:
@@ -84,7 +84,7 @@ class Asides:
         return found
 
     def finished(self, query: Query, names: Mapping[str, str]) -> tuple[Aside, ...]:
-        """Return the further questions of a checked one: by what its answer calls their columns."""
+        """Return the further questions of a checked one: by its answer's names for their columns."""
         asides = [self._by_mode(query, names[name], each) for name, each in self.modes.items()]
         for asked, own in self.selects:
             asides.append(Aside(asked, tuple((names[name], output) for output, name in own.items()), is_mode=False))

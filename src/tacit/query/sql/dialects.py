@@ -1,7 +1,7 @@
 """Writes SQL of ours, in DuckDB's spelling, for another database: texts and names are escaped by its rules.
 
-Rules differ: in some databases a backslash escapes inside of a text, and a name in double quotes is a text. What was
-written is read again by the other database's grammar: its texts and names have to be the same as before, or the SQL is
+Rules differ: in some databases a backslash escapes inside a text, and a name in double quotes is a text. The written
+SQL is read again by the other database's grammar: its texts and names have to be the same as before, or the SQL is
 refused. DuckDB, PostgreSQL, SQLite and Spark run such SQL in the tests; the other grammars only read it.
 """
 
@@ -23,7 +23,7 @@ def quoted_name(name: str) -> str:
 def in_dialect(sql: str, dialect: str | None) -> str:
     """Return SQL of DuckDB as another database reads it; refuse text that cannot be escaped safely there.
 
-    None is no database by name: a backslash, which databases read in different ways, is refused then.
+    None means an unknown database: a backslash, which databases read in different ways, is refused then.
 
     >>> in_dialect("name IN ('x\\\\', 'it''s')", "spark")
     "name IN ('x\\\\\\\\', 'it\\\\'s')"
@@ -61,7 +61,7 @@ def in_dialect(sql: str, dialect: str | None) -> str:
 
 
 def refuse_unknown(dialect: object) -> None:
-    """Refuse a database whose rules are not known here."""
+    """Refuse a database with unknown rules."""
     if dialect not in DIALECTS:
         shown = f"'{dialect}'" if isinstance(dialect, str) else f"a {type(dialect).__name__}"
         raise QueryRefused(f"SQL is not written for {shown}{did_you_mean(dialect, DIALECTS)}")

@@ -1,8 +1,8 @@
 """Turns sqlglot's expression nodes into our own nodes; everything that is not listed here is refused.
 
-`SPELLINGS` lists, for each function of the catalogue, the sqlglot nodes that spell it. Each reader names the parts its
-node may have. A node with any other part is refused, and so is whatever a new sqlglot version adds. `refusals.py` says
-what to write instead. At the end: how a name in the text finds its column.
+`SPELLINGS` lists, for each function of the catalogue, the sqlglot nodes that spell it. A reader names the parts its
+node may have. A node with any other part is refused, and so are the additions of a new sqlglot version. `refusals.py`
+has the rewrites to suggest. At the end: finding the column of a name in the text.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -28,10 +28,10 @@ UNIT_HINT = "count units with COUNT(DISTINCT {unit}), in Python count_units(); g
 
 @dataclass(frozen=True)
 class Reader:
-    """Turns sqlglot's nodes into ours; `resolve` reads a column's name, the others what they say (None: refused).
+    """Turns sqlglot's nodes into ours; `resolve` reads a column's name, the others their own nodes (None: refused).
 
-    `aggregates` are nodes that it reads beside the usual ones. `marks` has what each IN or EXISTS with a SELECT inside
-    stands for, by its node's id.
+    `aggregates` are nodes that it reads beside the usual ones. `marks` has the column of each IN or EXISTS with a
+    SELECT inside, by its node's id.
     """
 
     resolve: Resolve
@@ -62,7 +62,9 @@ class Reader:
             raise _unknown(node)
         call = SPELLINGS[name].read(self, node, name)
         if isinstance(call, Call) and not call.arguments:
-            raise refusal(node, f"{name_of(node)} has no argument", "give the function its arguments, e.g. LENGTH(x)")
+            raise refusal(
+                node, f"{name_of(node)} lacks its argument", "give the function its arguments, e.g. LENGTH(x)"
+            )
         return call
 
     def column(self, node: exp.Expr) -> Expression:
@@ -147,7 +149,7 @@ class Spelling:
 
 
 def _parted(*parts: str) -> ReadCall:
-    """Return how a call is read whose arguments are these parts of its node, in order; the last ones may be absent."""
+    """Return the reader of a call with these parts of its node as arguments, in order; the last ones may be absent."""
 
     def read_call(reader: Reader, node: exp.Expr, name: str) -> Expression:
         only(node, *parts)
@@ -158,7 +160,7 @@ def _parted(*parts: str) -> ReadCall:
 
 
 def _listed(*ignored: str) -> ReadCall:
-    """Return how a call of a first argument and a list of others is read; `ignored` parts have no meaning for us."""
+    """Return the reader of a call of a first argument and a list of others; `ignored` parts have no meaning for us."""
 
     def read_call(reader: Reader, node: exp.Expr, name: str) -> Expression:
         only(node, "this", "expressions", *ignored)
@@ -275,7 +277,7 @@ def _difference(reader: Reader, node: exp.Expr, name: str) -> Expression:
 
 
 def _sum(reader: Reader, node: exp.Expr, name: str) -> Expression:
-    """A sum or difference; one with an interval in it is a moved time."""
+    """A sum or difference; with an interval in it, it is a moved time."""
     left, right = node.this, node.expression
     if isinstance(left, exp.Interval) and isinstance(node, exp.Add):
         left, right = right, left
@@ -302,7 +304,7 @@ def _interval(node: exp.Expr) -> tuple[int, Value]:
 
 
 def _word(node: object) -> Value:
-    """A unit or part, written as a word or in quotes, in any case; anything else becomes '', which is no unit."""
+    """A unit or part, written as a word or in quotes, in any case; other nodes become '', which is not a unit."""
     known = isinstance(node, exp.Var | exp.Literal)
     return value_of(str(node.this).lower()[:40] if isinstance(node, exp.Expr) and known else "")
 
@@ -368,7 +370,7 @@ _BY_TYPE = {each: name for name, spelling in SPELLINGS.items() for each in spell
 _BY_NAME = {word: name for name, spelling in SPELLINGS.items() for word in spelling.words}
 PLAIN_NAMES = tuple(_BY_NAME)
 
-# nodes that are not functions: columns, brackets, constants and BETWEEN; and CAST, whose type names the function
+# nodes that are not functions: columns, brackets, constants and BETWEEN; and CAST, with a type that names the function
 _SYNTAX: dict[type[exp.Expr], Callable[[Reader, exp.Expr], Expression]] = {
     exp.Column: Reader.column,
     exp.Paren: Reader.paren,
@@ -406,7 +408,7 @@ def match(identifier: exp.Expr, names: Iterable[str]) -> str | None:
     return folded[0] if len(folded) == 1 else None
 
 
-# The columns of tables, by the names that they may be qualified with: what each is called there, and in a declaration.
+# The columns of tables, by the names that they may be qualified with: their names there, and in a declaration.
 TableColumns = Mapping[str, Mapping[str, str]]
 
 

@@ -1,8 +1,9 @@
-"""What FROM and WITH yield: the declared table, subqueries and common table expressions, as rows to ask about.
+"""The rows that FROM and WITH yield: the declared table, subqueries and common table expressions.
 
 A subquery that filters, renames and derives columns is put in place: its columns become the expressions that they
-stand for, its WHERE is joined to the outer one. One that groups by the unit becomes a relation (`per_unit.py`). What
-would mix people before noise is added is refused, at its line. The outermost SELECT is left to `statement.py`.
+stand for, its WHERE is joined to the outer one. A subquery that groups by the unit becomes a relation (`per_unit.py`).
+A subquery that would mix people before noise is added is refused, with its line. The outermost SELECT is left to
+`statement.py`.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -18,11 +19,11 @@ from tacit.query.sql.refusals import located, only, refusal
 from tacit.query.sql.rows import SUBQUERY, Env, Rows
 from tacit.query.typecheck import column_kinds, kind_of
 
-# Clauses of a subquery that would make its rows depend on other people's, and what to do instead.
+# Clauses of a subquery that would make its rows depend on other people's, with a rewrite.
 _MIXING = {
-    "limit": ("LIMIT", "which rows it keeps depends on everybody's", "put LIMIT at the end, on the answer"),
-    "offset": ("OFFSET", "which rows it keeps depends on everybody's", "put OFFSET at the end, on the answer"),
-    "order": ("ORDER BY", "rows inside have no order", "put ORDER BY at the end, on the answer"),
+    "limit": ("LIMIT", "its rows depend on everybody's", "put LIMIT at the end, on the answer"),
+    "offset": ("OFFSET", "its rows depend on everybody's", "put OFFSET at the end, on the answer"),
+    "order": ("ORDER BY", "inner rows are unordered", "put ORDER BY at the end, on the answer"),
     "qualify": (
         "QUALIFY",
         "its windows compare rows of different people",
@@ -44,7 +45,7 @@ def with_names(select: exp.Select, known: Env, aggregated: Aggregated) -> Env:
     if defined is None:
         return known
     if defined.args.get("recursive"):
-        raise refusal(defined, "WITH RECURSIVE is not in the language", "each SELECT of a WITH uses those before it")
+        raise refusal(defined, "WITH RECURSIVE is not in the language", "a SELECT of a WITH uses only those before it")
     only(defined, "expressions")
     names = dict(known)
     own: set[str] = set()
@@ -52,7 +53,7 @@ def with_names(select: exp.Select, known: Env, aggregated: Aggregated) -> Env:
         only(each, "this", "alias", "materialized")
         name = str(each.args["alias"].this.this)
         if name.lower() in own:
-            raise refusal(each, f"WITH defines '{name}' twice", "give each SELECT a name of its own")
+            raise refusal(each, f"WITH defines '{name}' twice", "give every SELECT a different name")
         own.add(name.lower())
         rows = _named_as(_inner(each.this, names, aggregated), each.args["alias"])
         names = {other: found for other, found in names.items() if other.lower() != name.lower()} | {name: rows}
@@ -140,7 +141,7 @@ def _inner(node: exp.Expr, names: Env, aggregated: Aggregated) -> Rows:
         raise refusal(
             node,
             f"{word} inside FROM puts rows of different SELECTs together, and is not in the language",
-            "one SELECT with OR in its WHERE, or a CASE, often does it",
+            "often a single SELECT with OR in its WHERE, or a CASE, does the same",
         )
     if not isinstance(node, exp.Select):
         raise refusal(node, "FROM takes a table, a SELECT in brackets, or a name of WITH", f"FROM {next(iter(names))}")
@@ -174,7 +175,7 @@ def projected(select: exp.Select, rows: Rows) -> Iterator[tuple[str, Expression,
 
 
 def starred(node: exp.Expr, rows: Rows) -> Mapping[str, Expression] | None:
-    """Return the columns that * or t.* stands for; None for any other node."""
+    """Return the columns that * or t.* means; None for any other node."""
     if isinstance(node, exp.Star):
         only(node)
         return rows.columns
@@ -188,7 +189,7 @@ def starred(node: exp.Expr, rows: Rows) -> Mapping[str, Expression] | None:
 
 
 def unaliased(node: exp.Expr) -> tuple[str | None, exp.Expr]:
-    """Return the name that AS gives, if any, and what it names, without brackets."""
+    """Return the name that AS gives, if any, and the named node, without brackets."""
     alias = None
     if isinstance(node, exp.Alias):
         only(node, "this", "alias")
@@ -222,7 +223,7 @@ def _refuse_mixing(select: exp.Select, rows: Rows) -> None:
         if not part or name in _ALLOWED:
             continue
         node = part[0] if isinstance(part, list) else part
-        word, reason, way = _MIXING.get(name, (name.strip("_").upper(), "it is not in the language", "leave it out"))
+        word, reason, way = _MIXING.get(name, (name.strip("_").upper(), "it is outside the language", "leave it out"))
         unit = rows.unit_name or rows.unit or "the unit"
         where = located(node, select) if isinstance(node, exp.Expr) else select
         raise refusal(where, f"{word} inside a subquery is refused: {reason}", way.format(unit=unit))

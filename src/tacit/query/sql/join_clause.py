@@ -1,8 +1,8 @@
 """Reads JOIN, and IN and EXISTS with a SELECT inside: rows of several tables become one relation.
 
-What may be joined is decided in `query/joins.py`, from the declarations alone. Here the text says which values must be
-equal: USING, or conditions joined by AND in ON or in the WHERE of EXISTS. A condition that is no equality of the two
-sides filters one of them, or the result.
+`query/joins.py` decides which tables may be joined, only from the declarations. Here the text gives the values that
+must be equal: USING, or conditions joined by AND in ON or in the WHERE of EXISTS. Other conditions filter one side, or
+the result.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -21,7 +21,7 @@ from tacit.query.sql.rows import Rows, both
 from tacit.query.typecheck import canonical, column_kinds, kind_of
 
 Pair = tuple[Expression, Expression]
-# Reads a SELECT inside: its rows, and of EXISTS the WHERE that may name columns outside.
+# Reads a SELECT inside: its rows, and for EXISTS the WHERE that may name columns outside.
 ReadSelect = Callable[[exp.Expr], tuple[Rows, exp.Expr | None]]
 
 
@@ -50,7 +50,7 @@ def joined(left: Rows, right: Rows, node: exp.Join) -> Rows:
 
 
 def with_condition(left: Rows, right: Rows, node: exp.Join, select: exp.Select) -> exp.Join:
-    """Return a join with its condition; that of a table after a comma is what WHERE says is equal in both."""
+    """Return a join with its condition; for a table after a comma, it is the equality of both in WHERE."""
     where = select.args.get("where")
     if where is None or any(node.args.get(part) for part in ("on", "using", "side", "method")):
         return node
@@ -66,7 +66,7 @@ def with_condition(left: Rows, right: Rows, node: exp.Join, select: exp.Select) 
 
 
 def _asks_for_unit(right: Rows, node: exp.Join) -> bool:
-    """Whether the unit of the right side is named outside of ON, where it tells rows with a match from others."""
+    """Whether the unit of the right side is named outside ON, where it distinguishes rows with a match from others."""
     select = node.parent
     if not isinstance(select, exp.Select):
         return False
@@ -93,10 +93,10 @@ def _how(node: exp.Join) -> str:
         _refuse(node, f"a {method} join", "name the columns that are equal: JOIN t USING (x)")
     if side in ("RIGHT", "FULL"):
         way = "put the other table first and write LEFT JOIN" if side == "RIGHT" else "LEFT JOIN keeps one side's rows"
-        _refuse(node, f"{side} JOIN, whose unmatched rows on the right belong to nobody on the left,", way)
+        _refuse(node, f"{side} JOIN, with unmatched rows on the right that have no owner on the left,", way)
     if kind == "CROSS" or not (node.args.get("on") or node.args.get("using")):
         word = "CROSS JOIN" if kind == "CROSS" else "a second table"
-        way = "JOIN t USING (x), JOIN t ON a.x = t.x, or a.x = t.x in WHERE: both are joined on what is equal in them"
+        way = "JOIN t USING (x), JOIN t ON a.x = t.x, or a.x = t.x in WHERE: both are joined on equal values"
         _refuse(node, f"{word} without a condition", way)
     if kind not in ("", "INNER", "OUTER", "SEMI", "ANTI"):
         _refuse(node, f"{kind} JOIN", "JOIN, LEFT JOIN, SEMI JOIN and ANTI JOIN are")
@@ -150,7 +150,7 @@ def _conjuncts(node: exp.Expr) -> list[exp.Expr]:
 def _pair(left: Rows, right: Rows, node: exp.Expr, *, is_inside: bool) -> Pair | None:
     """Return the two sides of an equality between both tables; None for any other condition.
 
-    A name that both have is no side of one: in ON it is ambiguous, and inside EXISTS it is the inner table's.
+    A name that both have is not a side of one: in ON it is ambiguous, and inside EXISTS it is the inner table's.
     """
     if not isinstance(node, exp.EQ):
         return None
@@ -161,12 +161,12 @@ def _pair(left: Rows, right: Rows, node: exp.Expr, *, is_inside: bool) -> Pair |
 
 
 def _filtered(rows: Rows, conditions: list[exp.Expr], where: str) -> Rows:
-    """Return the rows of the right side where conditions on it alone hold."""
+    """Return the rows of the right side that satisfy the conditions on it."""
     for each in conditions:
         if not rows.sees(each):
             raise refusal(
                 each,
-                f"{where} takes equalities between the two tables, and conditions on the right one alone",
+                f"{where} takes equalities between the two tables, and conditions only on the right one",
                 "put other conditions into WHERE",
             )
         rows = rows.filtered(_condition(rows, each))
@@ -181,9 +181,9 @@ def _condition(rows: Rows, node: exp.Expr) -> Expression:
 
 
 def _settled(rows: Rows, pairs: list[Pair], *, place: int, is_left: bool = False) -> tuple[list[Pair], Rows]:
-    """Return rows whose filter and derived columns are part of their relation, where they must be computed first.
+    """Return rows with their filter and derived columns as part of their relation, if they must be computed first.
 
-    That is so of public rows, whose matches are counted, and beside a LEFT JOIN, where missing rows are NULL.
+    This is needed for public rows, because matches are counted, and beside a LEFT JOIN, because missing rows are NULL.
     """
     plain = all(isinstance(each, Column) for each in rows.columns.values())
     new = rows.matched if is_left else frozenset()
@@ -215,7 +215,7 @@ def _settled(rows: Rows, pairs: list[Pair], *, place: int, is_left: bool = False
 
 
 def _together(left: Rows, right: Rows, found: Joined, node: exp.Join, kind: JoinKind, using: set[str]) -> Rows:
-    """Return the rows of a join, where a name of one side alone is plain, and USING's are the left side's."""
+    """Return the rows of a join; a name of only one side is plain, and USING's are the left side's."""
     for table in right.tables:
         if table.lower() in {each.lower() for each in left.tables}:
             raise refusal(
@@ -226,7 +226,7 @@ def _together(left: Rows, right: Rows, found: Joined, node: exp.Join, kind: Join
     def over(columns: Mapping[str, Expression], names: Mapping[str, str]) -> dict[str, Expression]:
         return {name: renamed(each, names) for name, each in columns.items()}
 
-    hidden = right.unit if kind == "left" and not right.is_public else None  # NULL where nothing matches
+    hidden = right.unit if kind == "left" and not right.is_public else None  # NULL in rows without a match
     matched = [found.right[name] for name in right.matched] if hidden is not None else []
     shown = {name: each for name, each in right.columns.items() if hidden is None or each != Column(hidden)}
     mine, theirs = over(left.columns, found.left), over(shown, found.right)
@@ -309,13 +309,13 @@ def _marked(rows: Rows, node: exp.Expr, read: ReadSelect) -> Rows:
 
 
 def _new_name(word: str, taken: Iterable[str]) -> str:
-    """Return a name that nothing here has, whatever the case of its letters; the unit is among what is taken."""
+    """Return an unused name, ignoring the case of its letters; the unit is among what is taken."""
     folded = {each.lower() for each in taken}
     return next(name for number in count(1) if (name := f"{word}_{number}") not in folded)
 
 
 def _mark(rows: Rows, others: Rows, pairs: list[Pair], node: exp.Expr, *, is_in: bool) -> tuple[str, Rows]:
-    """Return the mark's name and the rows with it; rows of `others` that a filter leaves out match nothing."""
+    """Return the mark's name and the rows with it; rows of `others` that a filter leaves out never match."""
     names: dict[Expression, str] = {}
     for _, there in pairs:
         if not others.is_unit(there) and there not in names:
@@ -328,7 +328,7 @@ def _mark(rows: Rows, others: Rows, pairs: list[Pair], node: exp.Expr, *, is_in:
 
 
 def _only_marked(left: Rows, right: Rows, pairs: list[Pair], node: exp.Expr, *, is_anti: bool) -> Rows:
-    """Return the rows of the left side that match something, or nothing."""
+    """Return the rows of the left side that have a match, or those without."""
     name, rows = _mark(left, right, pairs, node, is_in=False)
     kept: Expression = Call("not", (Column(name),)) if is_anti else Column(name)
     return rows.filtered(canonical(kept, column_kinds(rows.declaration)))

@@ -1,4 +1,4 @@
-"""The names of what nobody named: AVG(days) is avg_days, COUNT(*) is count, YEAR(day) is year_day.
+"""Default names of columns: AVG(days) is avg_days, COUNT(*) is count, YEAR(day) is year_day.
 
 An aggregate that is not shown itself has its own text as its name, AVG(days), which plans and errors use.
 """
@@ -61,7 +61,7 @@ _KIND_WORDS = {
 
 
 def question_text(query: Query, unit: str | None = None) -> str:
-    """Return a question in one line, as SQL would ask it; what it is about where that is more than a table."""
+    """Return a question in one line, as SQL would ask it; with its rows, unless they are one plain table."""
     asked = {}
     for output in query.outputs:
         kind = output.aggregate.kind
@@ -89,7 +89,7 @@ def question_text(query: Query, unit: str | None = None) -> str:
 
 
 def unique(name: str, taken: Collection[str]) -> str:
-    """Return a name that is not taken, with a number where it must: avg, avg_2.
+    """Return an unused name, with a number if needed: avg, avg_2.
 
     The two ends of an interval have names too, so those are kept free.
     """

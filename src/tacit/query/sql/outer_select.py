@@ -1,8 +1,9 @@
-"""A SELECT over a grouped one is put onto it: what the outer one does is done to released rows, so it is free.
+"""A SELECT over a grouped one is merged into it: the outer one acts on released rows, so it is free.
 
 `WITH c AS (SELECT k, COUNT(*) AS n FROM t GROUP BY k) SELECT k, RANK() OVER (ORDER BY n) FROM c WHERE n > 9` is the
-grouped SELECT with a window and a HAVING. Only where the two are one SELECT with the same meaning: an outer one that
-aggregates again, or whose order of steps has no place in one SELECT, is left as it is, for `from_clause.py` to refuse.
+grouped SELECT with a window and a HAVING. This is done only if the two are one SELECT with the same meaning: an outer
+one that aggregates again, or with steps in an order that one SELECT cannot have, is left for `from_clause.py` to
+refuse.
 """
 
 from collections.abc import Collection, Mapping
@@ -12,7 +13,7 @@ from sqlglot import exp
 
 from tacit.query.sql.refusals import refusal
 
-# What the outer SELECT may have beside its list, and what the grouped one may have.
+# The clauses of the outer SELECT beside its list, and of the grouped one.
 _OUTER = ("expressions", "with_", "from_", "where", "windows", "qualify", "order", "offset", "limit", "hint")
 _INNER = (*_OUTER, "joins", "group", "having")
 _CUTS = ("offset", "limit")
@@ -20,14 +21,14 @@ _CUTS = ("offset", "limit")
 
 @dataclass(frozen=True)
 class _Grouped:
-    """The grouped SELECT under another, with the names of WITH that it may use, and what it is called there."""
+    """The grouped SELECT under another, with the names of WITH that it may use, and its name there."""
 
     select: exp.Select
     names: tuple[str, ...]
 
     @property
     def columns(self) -> dict[str, exp.Expr]:
-        """What each column of it stands for, by its name in small letters."""
+        """The expression of each of its columns, by name in small letters."""
         return {name.lower(): value for name, value in _list(self.select) if name is not None}
 
     def has(self, *kinds: type[exp.Expr]) -> bool:
@@ -59,7 +60,7 @@ def on_grouped(select: exp.Select, columns: Collection[str]) -> exp.Select:
             put = [_substituted(part, inner, kept=own if clause != "windows" else ()) for part in parts]
             made.set(clause, put if isinstance(given, list) else put[0])
         elif clause == "order" and not any(under.args.get(cut) for cut in _CUTS):
-            made.set("order", None)  # rows of a subquery have no order
+            made.set("order", None)  # rows of a subquery are unordered
     for cut in _CUTS:
         if select.args.get(cut):
             made.set(cut, select.args[cut].copy())
@@ -158,7 +159,7 @@ def _plain(select: exp.Select) -> set[str]:
 
 
 def _outer_list(select: exp.Select, inner: _Grouped) -> list[tuple[str | None, exp.Expr]]:
-    """Return the outer SELECT's items, with what the columns of the grouped one stand for; * is all of them."""
+    """Return the outer SELECT's items, with the expressions of the grouped one's columns; * is all of them."""
     listed: list[tuple[str | None, exp.Expr]] = []
     for item in select.expressions:
         is_star = isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star))
@@ -173,7 +174,7 @@ def _outer_list(select: exp.Select, inner: _Grouped) -> list[tuple[str | None, e
 
 
 def _substituted(tree: exp.Expr, inner: _Grouped, kept: Collection[str] = ()) -> exp.Expr:
-    """Return a tree of the outer SELECT with what the grouped one's columns stand for; `kept` names stay."""
+    """Return a tree of the outer SELECT with the expressions of the grouped one's columns; `kept` names stay."""
     columns = inner.columns
 
     def put(node: exp.Expr) -> exp.Expr:
@@ -183,7 +184,7 @@ def _substituted(tree: exp.Expr, inner: _Grouped, kept: Collection[str] = ()) ->
         if table is None and name in kept:
             return node
         if name not in columns or (table is not None and str(table.this).lower() not in inner.names):
-            shown = ", ".join(name for name, _ in _list(inner.select) if name is not None) or "none with a name"
+            shown = ", ".join(name for name, _ in _list(inner.select) if name is not None) or "unnamed"
             raise refusal(node, f"'{node.sql()}' is not a column of the subquery", f"it has {shown}; AS names a column")
         value = columns[name].copy()
         return value if isinstance(value, exp.Column) else exp.Paren(this=value)
@@ -199,7 +200,7 @@ def _write_out(made: exp.Select, columns: Mapping[str, exp.Expr]) -> None:
         if isinstance(node, exp.Column) and node.args.get("table") is None and node.name.lower() in columns:
             around = node.find_ancestor(exp.AggFunc)
             if around is not None and not isinstance(around.parent, exp.Window):
-                return node  # what an aggregate is of is a column of the rows
+                return node  # an aggregate's argument is a column of the rows
             value = columns[node.name.lower()].copy()
             return value if isinstance(value, exp.Column) else exp.Paren(this=value)
         is_place = isinstance(node, exp.Literal) and not node.is_string and node.this.isdigit()
@@ -214,7 +215,7 @@ def _write_out(made: exp.Select, columns: Mapping[str, exp.Expr]) -> None:
 
 
 def _filter(made: exp.Select, select: exp.Select, inner: _Grouped) -> None:
-    """Put the outer WHERE after the grouped one's own filters: HAVING, or QUALIFY where it has windows."""
+    """Put the outer WHERE after the grouped one's own filters: HAVING, or QUALIFY if it has windows."""
     where = select.args.get("where")
     if where is None:
         return

@@ -1,6 +1,6 @@
 """Parses SQL text with sqlglot, and reads one row expression from its text: the part that both doors share.
 
-Any error of sqlglot becomes a refusal. Only the nodes that `expressions.py` lists are kept. Nothing here reads a row.
+Any error of sqlglot becomes a refusal. Only the nodes that `expressions.py` lists are kept. Rows are never read here.
 """
 
 from collections.abc import Iterator, Mapping
@@ -66,7 +66,7 @@ def tokens_of(text: str) -> list[Token]:
     limit_text(text)
     try:
         tokens = sqlglot.tokenize(text, read=TacitSql)
-    except Exception as error:  # noqa: BLE001 - any error here comes from the question's text alone
+    except Exception as error:  # noqa: BLE001 - every error here comes only from the question's text
         raise _unreadable(error) from None
     if len(tokens) > TOKENS_MAX:
         raise QueryRefused(f"the question has more than {TOKENS_MAX} words\nhint: ask several smaller questions")
@@ -81,7 +81,7 @@ def tokens_of(text: str) -> list[Token]:
 
 
 def parsed(text: str, into: type[exp.Expr] | None = None) -> exp.Expr:
-    """Return sqlglot's tree of a text, refused where it has none."""
+    """Return sqlglot's tree of a text, or refuse it."""
     try:
         return sqlglot.parse_one(text, read=TacitSql, into=into) if into else sqlglot.parse_one(text, read=TacitSql)
     except Exception as error:  # noqa: BLE001 - see tokens_of
@@ -101,15 +101,15 @@ def from_dialect(text: str, dialect: str) -> str:
         raise
     except UnsupportedError as error:
         raise QueryRefused(
-            f"a part of this question has no translation from {dialect}: {str(error)[:200]}"
-            "\nhint: write that part without dialect=, in the words of this language"
+            f"a part of this question cannot be translated from {dialect}: {str(error)[:200]}\nhint: write that "
+            "part without dialect=, in the words of this language"
         ) from None
     except Exception as error:  # noqa: BLE001 - see tokens_of
         raise _unreadable(error) from None
     return "; ".join(written)
 
 
-# How an engine treats a NULL, a 0 or bytes, where sqlglot would write it out; here the catalogue says what they mean.
+# How an engine treats a NULL, a 0 or bytes, where sqlglot would write it out; here the catalogue defines their meaning.
 _MANNERS = frozenset(
     {"binary", "negative_length_returns_empty", "null_on_zero_variance", "zero_on_all_null", "zero_start"}
 )
@@ -130,7 +130,7 @@ def _plain(statement: exp.Expr) -> exp.Expr:
 
 
 def _is_number_of_any_digits(node: object) -> bool:
-    """Whether a value is cast to NUMERIC without digits, as PostgreSQL needs it to round; here it changes nothing."""
+    """Whether a value is cast to NUMERIC without digits, as PostgreSQL needs it to round; here it changes no value."""
     return isinstance(node, exp.Cast) and node.to.this == exp.DataType.Type.DECIMAL and not node.to.expressions
 
 
@@ -174,7 +174,7 @@ class TacitSql(Dialect):
         KEYWORDS: ClassVar = {**tokens.Tokenizer.KEYWORDS, "//": TokenType.DIV, "**": TokenType.DSTAR}
 
     class Parser(parser.Parser):
-        """sqlglot's parser without the functions whose arguments it would reorder."""
+        """sqlglot's parser without the functions with arguments that it would reorder."""
 
         FUNCTIONS: ClassVar = {name: made for name, made in parser.Parser.FUNCTIONS.items() if name not in PLAIN_NAMES}
         EXPONENT: ClassVar = {**parser.Parser.EXPONENT, TokenType.DSTAR: exp.Pow}

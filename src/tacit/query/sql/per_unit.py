@@ -1,7 +1,7 @@
 """Reads a subquery that groups by the unit: each unit's rows are aggregated first, and become a relation.
 
-Its columns are keys, aggregates over one unit's rows, and expressions of both; HAVING is a filter on the result. One
-that groups by anything without the unit would mix people before noise is added, and is refused.
+Its columns are keys, aggregates over one unit's rows, and expressions of both; HAVING is a filter on the result. A
+subquery that groups without the unit would mix people before noise is added, and is refused.
 """
 
 from dataclasses import dataclass, field, replace
@@ -61,7 +61,7 @@ def aggregated(select: exp.Select, rows: Rows) -> Rows:
 
 @dataclass
 class _UnitSelect:
-    """One SELECT that aggregates each unit's rows."""
+    """A SELECT that aggregates each unit's rows."""
 
     select: exp.Select
     rows: Rows
@@ -186,7 +186,9 @@ class _UnitSelect:
         if isinstance(node, exp.Literal) and not node.args.get("is_string"):
             place = int(str(node.this)) if str(node.this).isdigit() and len(str(node.this)) < 6 else 0
             if not 1 <= place <= len(self.shown):
-                raise refusal(node, f"the SELECT has no column {str(node.this)[:20]}", "count from 1, or use a name")
+                raise refusal(
+                    node, f"the SELECT does not have a column {str(node.this)[:20]}", "count from 1, or use a name"
+                )
             return self._no_aggregate(list(self.shown.values())[place - 1], node)
         if isinstance(node, exp.Column):
             if "table" not in node.args and match(node.this, self.rows.columns) is None:
@@ -206,12 +208,13 @@ class _UnitSelect:
         word = "GROUP BY" if group is not None else "DISTINCT" if distinct is not None else "an aggregate"
         unit = self.rows.unit_name
         if self.rows.unit is None:
-            way = "every row is its own unit here: ask it as a question of its own"
+            way = "every row is a unit here: ask it as a separate question"
         elif unit is None:
-            way = f"select '{self.rows.unit}' further inside, and group by it too; or ask it as a question of its own"
+            way = f"select '{self.rows.unit}' further inside, and group by it too; or ask it as a separate question"
         else:
             way = (
-                f"add {unit} to the GROUP BY: each {unit} is then aggregated alone; or ask it as a question of its own"
+                f"add {unit} to the GROUP BY: every {unit} is then aggregated separately; or ask it as a separate "
+                "question"
             )
         return refusal(node, f"{word} without the unit inside a subquery would mix people before noise is added", way)
 

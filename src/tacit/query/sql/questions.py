@@ -48,7 +48,7 @@ def parse_query(
 def parse_question(
     text: str, declaration: Declaration, dialect: str | None = None, others: Sequence[NamedRows] = ()
 ) -> Query | Compound:
-    """Return the question that a text asks: a query, or several whose rows are one answer."""
+    """Return the question that a text asks: a query, or several with one answer."""
     if not isinstance(text, str):
         raise QueryRefused(f"a question must be text, not {type(text).__name__}\nhint: sql('SELECT COUNT(*) ...')")
     with reading_as(text, dialect) as read:
@@ -66,7 +66,7 @@ def parse_question(
 
 
 def tables_named(text: str, dialect: str | None = None) -> tuple[str, ...]:
-    """Return the names that FROM and JOIN have in a text, anywhere in it, each once; refuse what is no SQL."""
+    """Return the names that FROM and JOIN have in a text, anywhere in it, each once; refuse a text that is not SQL."""
     if not isinstance(text, str):
         raise QueryRefused(f"a question must be text, not {type(text).__name__}\nhint: sql('SELECT COUNT(*) ...')")
     with reading_as(text, dialect) as read:
@@ -83,7 +83,7 @@ def _refuse_other_statements(tokens: list[Token], declaration: Declaration) -> N
 
 
 def _branch(select: exp.Select, declaration: Declaration, others: tuple[NamedRows, ...]) -> tuple[Branch, Declaration]:
-    """Return one SELECT, and what is public of the rows that it is about."""
+    """Return one SELECT, and the public facts about its rows."""
     declared = [declaration, *(other.side.declaration for other in others)]
     select = on_grouped(select, {name for each in declared for name in each.columns})
     mode = select.expressions[0].unalias() if len(select.expressions) == 1 else None
@@ -144,7 +144,7 @@ def _union(node: exp.Expr, declaration: Declaration, others: tuple[NamedRows, ..
 
 
 def _branches(node: exp.Expr, *, is_whole: bool = False) -> list[exp.Select]:
-    """Return the SELECTs of a UNION ALL in order; what acts on a part of them alone is refused."""
+    """Return the SELECTs of a UNION ALL in order; clauses that act on only a part of them are refused."""
     if isinstance(node, exp.Select):
         return [node]
     if isinstance(node, exp.Subquery):
@@ -163,13 +163,15 @@ def _after_all(node: exp.Expr, names: list[str]) -> PostProcessing:
         only(named, "this")
         name = match(named.this, names)
         if name is None:
-            raise refusal(named, f"'{named.this.this}' is not a column of the answer", f"it has {', '.join(names)}")
+            raise refusal(
+                named, f"'{named.this.this}' is not a column of the answer", f"its columns are {', '.join(names)}"
+            )
         return Column(name)
 
     def position(at: exp.Expr) -> Expression:
         place = int(str(at.this)) if str(at.this).isdigit() and len(str(at.this)) < 6 else 0
         if not 1 <= place <= len(names):
-            raise refusal(at, f"the SELECT has no column {str(at.this)[:20]}", "count from 1, or use a name")
+            raise refusal(at, f"the SELECT does not have a column {str(at.this)[:20]}", "count from 1, or use a name")
         return Column(names[place - 1])
 
     order, limit, offset = (node.args.get(name) for name in ("order", "limit", "offset"))

@@ -1,4 +1,4 @@
-"""Builds the refusals of SQL syntax: the position in the text, the name people use, and what to write instead.
+"""Builds the refusals of SQL syntax: the position in the text, the name people use, and a rewrite.
 
 The closed table of SQL aggregates is here too, because an aggregate inside an expression is refused by name.
 """
@@ -45,7 +45,7 @@ _BY_ITSELF = (
 _NOBODYS = "values of single rows are never shown; GROUP BY x has a row for each value of x"
 _ONE_GROUPING = "GROUP BY takes columns and expressions, or one ROLLUP, CUBE or GROUPING SETS of them"
 
-# what to write instead of syntax that people often try
+# rewrites of syntax that people often try
 _INSTEAD: dict[type[exp.Expr], str] = {
     exp.Subquery: _BY_ITSELF,
     exp.Select: _BY_ITSELF,
@@ -63,14 +63,14 @@ _INSTEAD: dict[type[exp.Expr], str] = {
     exp.BitwiseXor: "POWER(x, 2), or x ** 2",
     exp.CurrentDate: "write the day itself: DATE '2011-01-31'",
     exp.CurrentTimestamp: "write the time itself: TIMESTAMP '2011-01-31 12:00:00'",
-    exp.Right: "SUBSTRING(x, 4) is what follows the first three characters",
+    exp.Right: "SUBSTRING(x, 4) is the rest after the first three characters",
     exp.Trunc: "CAST(x AS INT), or ROUND(x, 2)",
     exp.Distinct: "SELECT DISTINCT k, or COUNT(DISTINCT x)",
     exp.In: "IN takes a list of constants: x IN (1, 2)",
     exp.Any: "x IN (1, 2), or x IN (SELECT ...)",
     exp.Tuple: "compare each by itself: a = 1 AND b = 2",
-    exp.Rand: "every question is about all rows; there is no sampling",
-    exp.TableSample: "every question is about all rows; there is no sampling",
+    exp.Rand: "every question is about all rows; sampling is not supported",
+    exp.TableSample: "every question is about all rows; sampling is not supported",
     exp.Fetch: "LIMIT 5",
     exp.Mode: "MODE(x) goes in SELECT, HAVING and ORDER BY, and not inside an aggregate, a key or a filter",
     exp.ArgMax: f"{_NOBODYS}, and ORDER BY n DESC LIMIT 1 the first of them",
@@ -161,12 +161,12 @@ def at(node: exp.Expr, made: Callable[[], Made]) -> Made:
 
 
 def refusal(node: exp.Expr | None, message: str, hint: str) -> QueryRefused:
-    """Return the error for a node: what is wrong, where, and what to write instead."""
+    """Return the error for a node: the mistake, its position, and a rewrite."""
     return QueryRefused(f"{message}{position(node)}\nhint: {hint}" if hint else f"{message}{position(node)}")
 
 
 def position(node: exp.Expr | None) -> str:
-    """Return where a node starts, as ' (line 1, column 8)', from the first of its parts that knows."""
+    """Return the start of a node, as ' (line 1, column 8)', from the first of its parts with a position."""
     if node is None:
         return ""
     known = [part.meta for part in node.walk() if "line" in part.meta and "start" in part.meta]
@@ -178,7 +178,7 @@ def position(node: exp.Expr | None) -> str:
 
 
 def located(*nodes: exp.Expr) -> exp.Expr:
-    """Return the first node that knows where it is, else the last."""
+    """Return the first node with a position, else the last."""
     return next((node for node in nodes if position(node)), nodes[-1])
 
 

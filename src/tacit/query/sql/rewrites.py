@@ -1,7 +1,7 @@
 """Aggregates that are short for others: each is rewritten, in sqlglot's own tree, before a SELECT is read.
 
 `COUNT(*) FILTER (WHERE a)` counts a CASE, a PERCENTILE_CONT is a QUANTILE, a regression's slope is a covariance over a
-variance. What is not shown by a name of its own keeps the name that people expect of the form they wrote.
+variance. An unnamed short form keeps the usual name of the written form.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -55,7 +55,7 @@ def _lacks_an_argument(node: exp.Expr) -> bool:
 
 
 def _name_what_is_short(statement: exp.Expr) -> None:
-    """Give each unnamed short form in a SELECT the name of what was written: count_if, regr_slope_y_x."""
+    """Give each unnamed short form in a SELECT the name of its written form: count_if, regr_slope_y_x."""
     for select in statement.find_all(exp.Select):
         taken = {projection.alias_or_name.lower() for projection in select.expressions}
         for projection in list(select.expressions):
@@ -140,7 +140,7 @@ def _named_quantile(node: exp.Expr) -> exp.Expr:
 
 
 def within_group(node: exp.Expr) -> exp.Expr:
-    """PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY x), from the other end where the order is descending."""
+    """PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY x), from the other end if the order is descending."""
     order = node.expression.expressions if isinstance(node.expression, exp.Order) else []
     form = "PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY x)"
     if isinstance(node.this, exp.Mode) and node.this.this is None and len(order) == 1:
@@ -172,7 +172,7 @@ def _one_argument(made: type[exp.Expr]) -> Rewrite:
 
 
 def _both(node: exp.Expr) -> tuple[exp.Expr, exp.Expr]:
-    """Return y and x, each only where the other has a value."""
+    """Return y and x, both NULL if the other is."""
     y, x = node.this, node.expression
     return _where(_known(x), y), _where(_known(y), x)
 
@@ -208,7 +208,7 @@ def _average(place: int) -> Rewrite:
 
 
 def _sum_of_squares(place: int) -> Rewrite:
-    """The sum of squares about the mean: as many pairs as there are, times their variance."""
+    """The sum of squares about the mean: the number of pairs times their variance."""
 
     def rewrite(node: exp.Expr) -> exp.Expr:
         return exp.Paren(this=exp.Mul(this=_pairs(node), expression=exp.VariancePop(this=_both(node)[place])))

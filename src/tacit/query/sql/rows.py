@@ -1,4 +1,4 @@
-"""`Rows`: what a name in FROM stands for, as the SELECT around it sees it; and how a column's name is found in it."""
+"""`Rows`: the meaning of a name in FROM for the SELECT around it; and how a column's name is found in it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -21,8 +21,8 @@ SUBQUERY = "the subquery"
 class Rows:
     """Rows to ask about, as the SELECT around them sees them.
 
-    `columns` says what each name stands for, as an expression of the relation's columns; the unit is among them where
-    it was selected. `tables` has the same by the names that columns may be qualified with.
+    `columns` maps names to expressions of the relation's columns; the unit is among them if it was selected. `tables`
+    has the same by the names that columns may be qualified with.
     """
 
     relation: Relation
@@ -30,17 +30,17 @@ class Rows:
     columns: Mapping[str, Expression]
     tables: Mapping[str, Mapping[str, Expression]]
     where: Expression | None = None
-    title: str = SUBQUERY  # what errors call it
+    title: str = SUBQUERY  # their name in errors
     steps: int = 0  # the work that a row takes before these are there (`limits.py`)
     most: int = 1  # of a public table: how many of its rows one row may match
-    marks: Mapping[int, Expression] = field(default_factory=dict)  # what an IN or EXISTS stands for, by its node's id
-    # columns of the relation that are TRUE where a LEFT JOIN has a match and NULL elsewhere: what is left of the right
-    # side's unit
+    # the column of each IN or EXISTS, by its node's id; columns of the relation that are TRUE if a LEFT JOIN has a
+    # match and NULL otherwise: all that is left of the right side's unit
+    marks: Mapping[int, Expression] = field(default_factory=dict)
     matched: frozenset[str] = frozenset()
 
     @property
     def unit(self) -> str | None:
-        """The relation's unit column; None where every row is its own unit."""
+        """The relation's unit column; None if every row is a unit."""
         return self.declaration.unit if isinstance(self.declaration.unit, str) else None
 
     @property
@@ -62,7 +62,7 @@ class Rows:
         if self.is_match(expression) and not (is_tested or isinstance(node.parent, exp.Count | exp.Distinct)):
             raise refusal(
                 node,
-                f"'{node.sql()}' is the unit on the right of a LEFT JOIN: it tells whether there is a match, no more",
+                f"'{node.sql()}' is the unit on the right of a LEFT JOIN: it only shows whether there is a match",
                 f"{node.sql()} IS NULL, COUNT({node.sql()}); the left table's unit is every row's",
             )
         return expression
@@ -95,7 +95,7 @@ class Rows:
         return column, columns[column]
 
     def resolve(self, node: exp.Column) -> Expression:
-        """Return what a column's name stands for in an expression, where the unit has no place."""
+        """Return the meaning of a column's name in an expression that may not use the unit."""
         expression = self.named(node)
         if self.is_unit(expression):
             raise refusal(node, f"'{node.this.this}' {UNIT_REASON}", UNIT_HINT.format(unit=node.this.this))
@@ -106,7 +106,7 @@ class Rows:
         return row_expression(Reader(self.resolve, marks=self.marks), node, self.declaration)
 
     def value(self, node: exp.Expr) -> Expression:
-        """Return a node as what must equal something else, where the unit may stand alone."""
+        """Return a node as one side of an equality, which may be the unit itself."""
         while isinstance(node, exp.Paren):
             node = node.this
         return self.named(node) if isinstance(node, exp.Column) else self.row(node)
@@ -139,7 +139,7 @@ class Rows:
         return tuple((name, column) for name, column in named if name != column)
 
     def filtered(self, condition: Expression | None) -> "Rows":
-        """Return those rows where a condition holds too."""
+        """Return those rows that also satisfy a condition."""
         return replace(self, where=both(self.where, condition, self.declaration))
 
 

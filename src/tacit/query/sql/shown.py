@@ -1,4 +1,5 @@
-"""Reads what a SELECT computes from its noisy answer: expressions of aggregates and keys, windows, and their order.
+"""Reads the parts of a SELECT that are computed from its noisy answer: expressions of aggregates and keys, windows,
+and their order.
 
 While a SELECT is read, aggregates, keys and windows have made-up names (`Parts`), since the names of the answer are not
 known yet and may be names of columns as well. A tree's other columns are the table's own: those are gone once each
@@ -56,23 +57,23 @@ _WINDOW_NODES: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
     exp.Max: ("max", ("this",)),
     exp.Count: ("count", ("this", "big_int")),
 }
-# What is NULL only where an argument is.
+# Nodes that are NULL only if an argument is.
 _NULL_OF_NULL = frozenset(("and", "or", "not", "=", "<>", "<", "<=", ">", ">="))
 _WINDOW_HINT = "write e.g. RANK() OVER (ORDER BY COUNT(*) DESC) or SUM(COUNT(*)) OVER ()"
 
 
 @dataclass
 class Parts:
-    """What the expressions of a SELECT are made of, each under a made-up name: aggregates, keys and windows."""
+    """The parts of a SELECT's expressions, each under a made-up name: aggregates, keys and windows."""
 
     rows: Mapping[str, Kind]  # the table's own columns
     aggregates: dict[str, Aggregate] = field(default_factory=dict)
     keys: dict[str, Key] = field(default_factory=dict)
     windows: dict[str, Window] = field(default_factory=dict)
     groupings: dict[str, Expression] = field(default_factory=dict)  # the row expression that each is about
-    asides: dict[str, Kind] = field(default_factory=dict)  # what other questions give, and its kind
+    asides: dict[str, Kind] = field(default_factory=dict)  # values of other questions, and their kinds
     words: dict[str, str] = field(default_factory=dict)  # the word each aggregate is asked with
-    labels: dict[str, str] = field(default_factory=dict)  # the name each aggregate has where it is not given one
+    labels: dict[str, str] = field(default_factory=dict)  # the name of each aggregate if it is not given one
 
     def aggregate(self, asked: Aggregate, word: str, label: str) -> Column:
         """Return the column that stands for an aggregate; equal ones are one."""
@@ -114,7 +115,7 @@ class Parts:
 
     @property
     def kinds(self) -> dict[str, Kind]:
-        """What each column that a tree may have yields."""
+        """The kind of each column that a tree may have."""
         found = dict(self.rows) | dict.fromkeys(self.groupings, INT) | self.asides
         found |= {name: kind_of(key.expression, self.rows) for name, key in self.keys.items()}
         for name, asked in self.aggregates.items():
@@ -154,7 +155,7 @@ class Parts:
         return (self._mean(call) if call.function == "/" else None) or call
 
     def _mean(self, quotient: Call) -> Expression | None:
-        """SUM(x) / COUNT(x), with constant factors: the mean, whose interval is known exactly."""
+        """SUM(x) / COUNT(x), with constant factors: the mean, with an exactly known interval."""
         (top_factor, top), (bottom_factor, bottom) = map(_factored, quotient.arguments)
         added, counted = self.aggregates.get(top), self.aggregates.get(bottom)
         if added is None or counted is None or added.kind != "sum" or counted.kind != "count" or not bottom_factor:
@@ -215,7 +216,7 @@ def with_answer_names(after: PostProcessing, names: Mapping[str, str]) -> PostPr
 
 
 def never_null(expression: Expression) -> bool:
-    """Return whether an expression is never NULL, whatever the row."""
+    """Return whether an expression is never NULL, for any row."""
     if isinstance(expression, Value):
         return expression.value is not None
     if not isinstance(expression, Call):
@@ -229,9 +230,9 @@ def never_null(expression: Expression) -> bool:
 
 
 def _factored(expression: Expression) -> tuple[Fraction, str]:
-    """Return a product of constants and one column as its factor and that column; '' where it is something else.
+    """Return a product of constants and one column as its factor and that column; '' if it is another expression.
 
-    CAST to float changes nothing of a quotient, and neither does NULLIF(n, 0) below it.
+    CAST to float does not change a quotient, and neither does NULLIF(n, 0) below it.
     """
     if isinstance(expression, Column):
         return Fraction(1), expression.name
@@ -253,7 +254,7 @@ def _factored(expression: Expression) -> tuple[Fraction, str]:
 
 @dataclass(frozen=True)
 class WindowReader:
-    """Reads windows: `reader` reads what they are over, `named` are those of the WINDOW clause."""
+    """Reads windows: `reader` reads their arguments, `named` are those of the WINDOW clause."""
 
     parts: Parts
     reader: Reader
@@ -266,7 +267,7 @@ class WindowReader:
         known = _WINDOW_NODES.get(type(called))
         if known is None:
             names = ", ".join(sorted(WINDOWS)).upper()
-            raise refusal(node, "this function has no window (OVER)", f"the window functions are {names}")
+            raise refusal(node, "this function cannot be a window (OVER)", f"the window functions are {names}")
         function, taken = known
         only(called, *taken)
         given = [called.args.get(part) for part in taken]
@@ -307,7 +308,7 @@ class WindowReader:
 def read_order(
     order: exp.Expr, read: Callable[[exp.Expr], Expression], by_position: Callable[[exp.Expr], Expression] | None = None
 ) -> tuple[Ordering, ...]:
-    """Return what an ORDER BY sorts by; NULL comes last, unless it says NULLS FIRST."""
+    """Return what an ORDER BY sorts by; NULL comes last, unless NULLS FIRST is given."""
     only(order, "expressions")
     found = []
     for each in order.expressions:

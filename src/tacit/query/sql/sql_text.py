@@ -8,7 +8,7 @@ from tacit.query.language.catalogue import FUNCTIONS
 from tacit.query.language.functions import Notation, Pen
 from tacit.query.nodes import Call, Column, Expression, Scalar, Value
 
-# An expression is named by so much of its SQL at most.
+# The most characters of SQL in an expression's name.
 NAME_MOST = 60
 
 
@@ -26,9 +26,10 @@ def show(expression: Expression) -> str:
 
 
 def name_of(expression: Expression) -> str:
-    """Return what notes call an expression: a column's own name, or the expression as SQL, cut short if it is long.
+    """Return the name of an expression in notes: a column's own name, or the expression as SQL, cut short if it is
+    long.
 
-    One that is taken only where another is not NULL is called what it is without that.
+    An expression that is taken only if another is not NULL is named without that condition.
 
     >>> name_of(Column("Price per CD")), name_of(Call("/", (Column("amount"), Column("cds"))))
     ('Price per CD', 'amount / cds')
@@ -44,7 +45,7 @@ def name_of(expression: Expression) -> str:
 
 
 def show_name(name: str) -> str:
-    """Return a name as SQL: plain where it is a lower-case word, quoted where it is not."""
+    """Return a name as SQL: plain if it is a lower-case word, otherwise quoted."""
     plain = name.isascii() and name.isidentifier() and name.lower() == name and name.upper() not in _keywords()
     return name if plain else '"' + name.replace('"', '""') + '"'
 

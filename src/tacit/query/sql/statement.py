@@ -1,7 +1,7 @@
 """One SELECT about one declared table becomes a checked `Query`, of one level or several; the rest is refused.
 
-sqlglot has parsed the text. Only the syntax that `expressions.py` and this module list is kept. Nothing here reads a
-row.
+sqlglot has parsed the text. Only the syntax that `expressions.py` and this module list is kept. Rows are never read
+here.
 """
 
 from collections.abc import Mapping
@@ -49,7 +49,7 @@ _CLAUSES = {
 }
 
 GROUPINGS = (exp.Grouping, exp.GroupingId)
-# What the answer's expressions may have beside aggregates.
+# Nodes in the answer's expressions beside aggregates.
 BESIDE_AGGREGATES = (*GROUPINGS, exp.Mode, exp.Subquery)
 _CLAUSE_WORDS = {"laterals": "LATERAL"}
 _ALLOWED = (
@@ -60,7 +60,7 @@ _ALLOWED = (
 
 @dataclass(frozen=True)
 class _Item:
-    """One item of the SELECT list: how it is named, if it is, and what it computes."""
+    """An item of the SELECT list: its name, if given, and its expression."""
 
     alias: str | None
     node: exp.Expr
@@ -68,18 +68,18 @@ class _Item:
 
     @property
     def is_of_rows(self) -> bool:
-        """Whether it has no aggregate and no window: it must be a key, or made of keys."""
+        """Whether it is without aggregates and windows: it must be a key, or made of keys."""
         return not any(map(is_made_up, columns_of(self.tree)))
 
 
 @dataclass
 class Statement:
-    """One SELECT on its way to a Query."""
+    """A SELECT on its way to a Query."""
 
     select: exp.Select
     declaration: Declaration
     others: tuple[NamedRows, ...] = ()
-    known: Env | None = None  # the names that FROM may use, where a SELECT around it has defined some
+    known: Env | None = None  # the names that FROM may use, if a SELECT around it has defined some
     rows: Rows = field(init=False)
     parts: Parts = field(init=False)
     asides: Asides = field(init=False)
@@ -107,8 +107,8 @@ class Statement:
         if self.rows.is_public:
             raise refusal(
                 self.select,
-                f"'{self.rows.declaration.name}' is public: nothing about it needs to be protected",
-                f"ask it where it is, or join it with '{self.declaration.name}'",
+                f"'{self.rows.declaration.name}' is public and needs no protection",
+                f"ask it at its source, or join it with '{self.declaration.name}'",
             )
         self.parts = Parts(column_kinds(self.rows.declaration))
         self.asides = Asides(self.rows, self.parts)
@@ -163,7 +163,7 @@ class Statement:
         return self.parts.aggregate(asked, word, aggregate_name(word, asked, reader.columns_named(node)))
 
     def _select_column(self, node: exp.Column) -> Expression:
-        """A column of the table, or what was named before it in the same SELECT."""
+        """A column of the table, or a name defined earlier in the same SELECT."""
         known = {item.alias: item.tree for item in self.items if item.alias is not None}
         if node.args.get("table") is None and match(node.this, self.rows.columns) is None:
             name = match(node.this, known)
@@ -172,7 +172,7 @@ class Statement:
         return self.rows.resolve(node)
 
     def _answer_column(self, node: exp.Column) -> Expression:
-        """What the SELECT has named, or a column of the table that is in a key."""
+        """A name of the SELECT, or a column of the table that is in a key."""
         only(node, "this", "table")
         if node.args.get("table") is not None:
             return self.rows.resolve(node)  # two tables of a join may have a column of this name
@@ -183,19 +183,19 @@ class Statement:
             raise refusal(
                 node,
                 f"'{node.this.this}' is not a column of the answer",
-                f"it has {', '.join(self.names)}; filter rows in WHERE",
+                f"its columns are {', '.join(self.names)}; filter rows in WHERE",
             )
         return self.rows.resolve(node)
 
     def _settled(self, tree: Expression, node: exp.Expr) -> Expression:
-        """An expression of the answer; refused where it reads a column of the table that is no key."""
+        """An expression of the answer; refused if it reads a column of the table that is not a key."""
         settled = self.parts.settled(tree)
         left = self.parts.rows_left(settled)
         if left:
             at_node = next((each for each in node.find_all(exp.Column) if match(each.this, left)), node)
             raise refusal(
                 at_node,
-                f"'{left[0]}' is neither inside an aggregate nor in the GROUP BY",
+                f"'{left[0]}' must be inside an aggregate or in the GROUP BY",
                 f"GROUP BY {left[0]}, or put it inside an aggregate; WHERE filters rows",
             )
         return settled
@@ -251,7 +251,7 @@ class Statement:
         return number
 
     def _groupings_named(self) -> dict[str, str]:
-        """The name of each GROUPING column, by its made-up one; refused where it is of no key."""
+        """The name of each GROUPING column, by its made-up one; refused if it is not of a key."""
         found = {}
         for made_up, expression in self.parts.groupings.items():
             key = next((key for key in self.parts.keys.values() if key.expression == expression), None)
@@ -339,13 +339,15 @@ class Statement:
     def _position(self, node: exp.Expr) -> int:
         position = int(str(node.this)) if str(node.this).isdigit() and len(str(node.this)) < 6 else 0
         if not 1 <= position <= len(self.items):
-            raise refusal(node, f"the SELECT has no column {str(node.this)[:20]}", "count from 1, or use a name")
+            raise refusal(
+                node, f"the SELECT does not have a column {str(node.this)[:20]}", "count from 1, or use a name"
+            )
         return position - 1
 
     # --- the question ---
 
     def _finished(self, after: PostProcessing, where: Expression | None) -> tuple[Query, dict[str, str]]:
-        """The question, with the names of the answer in place of made-up ones; and what those stand for."""
+        """The question, with the names of the answer in place of made-up ones; and the meaning of those."""
         windows = self._windows_used(after)
         used = self._aggregates_used(after, windows)
         names = {name: key.name for name, key in self.parts.keys.items()} | self._groupings_named()
@@ -370,7 +372,7 @@ class Statement:
         if not used and not self.parts.keys and not self.parts.asides:
             raise refusal(
                 self.select,
-                "the SELECT has no aggregate and no GROUP BY: single rows are never shown",
+                "the SELECT lacks an aggregate and a GROUP BY: single rows are never shown",
                 "add an aggregate, e.g. COUNT(*), or GROUP BY a column",
             )
         if not used:  # keys alone

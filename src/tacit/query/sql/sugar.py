@@ -1,6 +1,6 @@
-"""SQL that is short for functions of the catalogue: each is read as the calls that it stands for.
+"""SQL that abbreviates functions of the catalogue: each form is read as its calls.
 
-So it needs no meaning, no translation and no range of its own. Nodes that are not here are `expressions.py`'s.
+So it needs no separate meaning, translation or range. Nodes that are not here are `expressions.py`'s.
 """
 
 from collections.abc import Callable, Mapping

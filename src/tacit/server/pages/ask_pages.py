@@ -1,6 +1,6 @@
-"""Ask: what is chosen becomes a plan as one types, and an answer once it is paid for.
+"""Ask: the builder's choices become a plan while the visitor types, and an answer after payment.
 
-Nothing here decides anything: a page asks the desk what a client of the API would, as the same person.
+No decision is made here: a page asks the desk like a client of the API, as the same person.
 """
 
 import asyncio
@@ -46,14 +46,14 @@ _SIZE = re.compile(rb'<svg[^>]*? width="([0-9.]+)"[^>]*? height="([0-9.]+)"')
 
 
 class AskPages:
-    """The pages of whoever asks."""
+    """The pages for asking."""
 
     def __init__(self, desk: Desk, visitors: Visitors) -> None:
         self.desk = desk
         self.who = visitors.who
 
     async def ask(self, request: Request, table: str) -> Response:
-        """Show the builder, with whatever an address may fill in: a question that is asked again and changed."""
+        """Show the builder, filled in from an address: to repeat and change a question."""
         person, visit = await self.who(request)
         chosen = chosen_from(request.query_params, language_of(request))
         if not chosen.spends:
@@ -64,7 +64,7 @@ class AskPages:
         return await self._ask_page(request, person, visit, table, chosen)
 
     async def plan(self, request: Request, table: str) -> Response:
-        """Show the plan of what is chosen: free; the plan alone for a page that asks as one types."""
+        """Show the plan of the current choices: free; only the plan for a page that updates while the visitor types."""
         person, visit = await self.who(request)
         form = await read_form(request, visit)
         chosen = _with_buttons(mended(chosen_from(form, language_of(request)), str(form.get("fix") or "")), form)
@@ -125,7 +125,8 @@ class AskPages:
         return {"problem": problem, "field": field, "fixes": fixes_of(problem, chosen, sql, epsilon)}
 
     async def _fitting(self, person: Person, table: str, chosen: Chosen, sql: str, left: Mapping[str, Any]) -> str:
-        """Return the largest amount, in two digits, whose plan fits into what is left; nothing if none does.
+        """Return the largest amount, in two digits, with a plan that fits into the rest of the budget; None if no
+        amount fits.
 
         How much fits depends on the noise of the plan, so each amount that may be left is planned.
         """
@@ -144,7 +145,7 @@ class AskPages:
     async def _planned(
         self, person: Person, table: str, chosen: Chosen, described: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Return the plan of what is chosen, or what is wrong with it, and where."""
+        """Return the plan of the current choices, or the problem and its position."""
         sql = sql_of(chosen, table, described["declaration"]["unit"])
         found: dict[str, Any] = {"sql": sql, "plan": None, "python": "", "problem": None, "field": "", "fixes": ()}
         if not sql or not chosen.spends:
@@ -158,7 +159,7 @@ class AskPages:
         return found
 
     async def asked(self, request: Request, table: str) -> Response:
-        """Ask, at the cost that the plan says; the answer has an address of its own."""
+        """Ask, at the cost shown in the plan; the answer has a separate address."""
         person, visit = await self.who(request)
         form = await read_form(request, visit)
         chosen = chosen_from(form, language_of(request))
@@ -175,7 +176,7 @@ class AskPages:
     # --- answers ---
 
     async def answer(self, request: Request, key: str) -> Response:
-        """Show an answer: the table, the picture, what was learned and corrected, what it cost."""
+        """Show an answer: the table, the picture, the learned facts and corrections, the cost."""
         person, visit = await self.who(request)
         given = await self.desk.again(person, key)
         if given is None:
@@ -233,7 +234,7 @@ def _wording(sql: str, chosen: Chosen, *, may_answer: bool) -> Any:
 
 def _key(written: str) -> str:
     if not written or len(written) > 64 or not written.isalnum():
-        raise Problem("refused", 422, "this form has no key", "open the page again")
+        raise Problem("refused", 422, "this form lacks its key", "open the page again")
     return written
 
 

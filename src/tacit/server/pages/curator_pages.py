@@ -1,6 +1,6 @@
-"""The curator's pages: declare a table, say who may ask and how much, and see what was learned.
+"""The curator's pages: declare a table, set who may ask and how much, and see learned facts.
 
-Each act is what the API does and what the command line does, with a reason, and becomes an entry of the ledger.
+The acts are those of the API and of the command line, with a reason, and become ledger entries.
 """
 
 import re
@@ -24,13 +24,13 @@ from tacit.server.problems import Problem
 from tacit.server.records import facts_read
 from tacit.server.wording import read_wording
 
-PARTS = (2, 5, 10, 20)  # of a budget, for the preview of what it buys
+PARTS = (2, 5, 10, 20)  # the preview of a budget
 COLUMNS_MAX = 200
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 
 
 class CuratorPages:
-    """The pages of whoever answers for the tables."""
+    """The pages for the curators of tables."""
 
     def __init__(self, desk: Desk, visitors: Visitors) -> None:
         self.desk = desk
@@ -50,7 +50,7 @@ class CuratorPages:
     # --- people and tokens ---
 
     async def people(self, request: Request) -> Response:
-        """Show people, what they may do, and their tokens."""
+        """Show people, their roles, and their tokens."""
         person, visit = await self._curator(request)
         return await self._people_page(request, person, visit)
 
@@ -67,7 +67,7 @@ class CuratorPages:
         return await self._people_page(request, person, visit, problem, said=done)
 
     async def token(self, request: Request) -> Response:
-        """Make a token: its secret is on this page, and nowhere else."""
+        """Make a token: only this page shows its secret."""
         person, visit = await self._curator(request)
         record = _filled(await read_form(request, visit), "name", "until", "reason")
         made, problem = await self._act(lambda: curating.make_token(self.desk, person, record))
@@ -102,7 +102,7 @@ class CuratorPages:
     # --- budgets ---
 
     async def grants(self, request: Request) -> Response:
-        """Show a table's budgets, and what a new one would buy."""
+        """Show a table's budgets, and a preview of a new one."""
         person, visit = await self._curator(request)
         table = request.path_params["table"]
         return await self._grants_page(request, person, visit, table, dict(request.query_params))

@@ -1,4 +1,4 @@
-"""What the ledger has, as pages: one's answers, opened again for nothing, two side by side, and the entries themselves.
+"""The ledger as pages: one's answers, opened again for free, two side by side, and the entries themselves.
 
 An answer is shown as the ledger keeps it: the numbers as they were given, with their ±.
 """

@@ -1,7 +1,7 @@
-"""Where a refusal stands on the page, and which button mends it.
+"""The position of a refusal on the page, and the button that mends it.
 
 A refusal has words, a hint and, for SQL, a line and a column. The builder's SELECT has one line for each part of the
-form, so that the line tells the field.
+form, so the line identifies the field.
 """
 
 import re
@@ -21,7 +21,7 @@ _SPENDING = re.compile(r"\b(epsilon|error|delta|budget)\b")
 
 @dataclass(frozen=True)
 class Fix:
-    """A button: its words, and what it sets."""
+    """A button: its words, and the values that it sets."""
 
     words: str
     value: str  # field=text
@@ -52,7 +52,7 @@ def two_digits(amount: float) -> str:
 
 
 def fixes_of(problem: Problem, chosen: Chosen, sql: str, epsilon: str) -> list[Fix]:
-    """Return the buttons that mend a refusal; `epsilon` is an amount that fits, or nothing."""
+    """Return the buttons that mend a refusal; `epsilon` is an amount that fits, or None."""
     field = field_of(problem, chosen, sql)
     meant, unknown = _MEANT.search(problem.hint), _UNKNOWN.search(problem.detail)
     if meant and unknown and field in ("where", "sql"):

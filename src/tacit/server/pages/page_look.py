@@ -1,7 +1,8 @@
 """How pages are written: templates, words in the visitor's language, numbers as their locale has them.
 
-Autoescaping is on for everything, and no template turns it off. A language is there if its words are; the sentences of
-plans and answers are the product's own, and English, and so are the refusals that `refusal_words.py` has no words for.
+Autoescaping is on for all templates, and templates cannot turn it off. A language is there if its words are; the
+sentences of plans and answers are the product's own, in English; so are refusals without a translation in
+`refusal_words.py`.
 """
 
 import gettext
@@ -71,7 +72,7 @@ def in_locale(text: str, language: str) -> str:
 
 
 def page(request: Request, template: str, status: int = 200, **values: Any) -> Response:
-    """Return a page; every page knows who looks at it, and where it is."""
+    """Return a page; pages get the visitor and their own address."""
     language = language_of(request)
     shown = {"path": request.url.path, "language": language, **values}
     if isinstance(shown.get("problem"), Problem):

@@ -1,6 +1,6 @@
 """The pages' routes: sign in, the tables, ask, the answer.
 
-Nothing here decides anything: a page asks the desk what a client of the API would, as the same person.
+No decision is made here: a page asks the desk like a client of the API, as the same person.
 """
 
 import asyncio
@@ -69,16 +69,16 @@ def add_pages(app: FastAPI, desk: Desk, visits: Visits) -> None:
 
 
 async def problem_page(request: Request, problem: Problem, desk: Desk, visits: Visits) -> Response:
-    """Return a problem as a page, with the header of whoever is signed in."""
+    """Return a problem as a page, with the header of the visitor."""
     try:
         person, visit = await Visitors(desk, visits).who(request)
-    except Exception:  # noqa: BLE001 - nobody is signed in, or the ledger cannot be read: the problem is shown anyway
+    except Exception:  # noqa: BLE001 - without a visit, or with an unreadable ledger, the problem is shown anyway
         person, visit = None, None
     return page(request, "problem_page.html", problem.status, person=person, visit=visit, problem=problem, fixes=())
 
 
 class Pages:
-    """What each page shows."""
+    """The contents of every page."""
 
     def __init__(self, desk: Desk, visitors: Visitors) -> None:
         self.desk = desk
@@ -130,7 +130,7 @@ class Pages:
     # --- tables ---
 
     async def home(self, request: Request) -> Response:
-        """Show the tables that one may see, and what is left of each."""
+        """Show the tables that the visitor may see, and the rest of each budget."""
         person, visit = await self.who(request)
         tables = []
         for listed in self.desk.listed(person):

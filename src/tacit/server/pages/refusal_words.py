@@ -1,7 +1,7 @@
 """A refusal as a page shows it: in the visitor's language, and with ways out that a page offers.
 
 Refusals are English sentences of the product, and their hints may name options of the command line or arguments in
-Python. The refusals that people meet most have words of their own here. Any other one keeps its English sentence, below
+Python. The most frequent refusals have their own words here. Any other one keeps its English sentence, below
 a line in the visitor's language, and loses the parts of its hint that a browser does not offer.
 """
 
@@ -18,16 +18,16 @@ _MEANT = re.compile(r"did you mean '([^']+)'")
 _PYTHON = re.compile(r",? in Python [^;]*")
 _ELSEWHERE = re.compile(r"--[a-z]|\btacit[ .'][a-z]|/api/|\w=|\{\"|\(\.\.\.")  # a command, an argument, a body
 
-# what the product says -> what a page says, and the way out on a page
+# the product's sentence -> the page's sentence, and the way out on a page
 _OWN: tuple[tuple[re.Pattern[str], str, str], ...] = (
     (
         re.compile(r"the groups of (?P<names>.+?) are not public, and a pure budget"),
         N_("The groups of %(names)s are not listed, and a budget without a δ cannot find groups in the data."),
-        N_("Group by columns whose groups are listed, or ask the curator for a budget with a δ."),
+        N_("Group by columns with listed groups, or ask the curator for a budget with a δ."),
     ),
     (
-        re.compile(r"the budget of '(?P<name>.+?)',.* nothing was charged"),
-        N_("The budget of '%(name)s' has no room for this question, and nothing was charged."),
+        re.compile(r"the budget of '(?P<name>.+?)',.* no charge was made"),
+        N_("The budget of '%(name)s' is too small for this question, and no charge was made."),
         N_("Spend less, or ask the curator for a larger budget."),
     ),
     (
@@ -45,10 +45,10 @@ _OWN: tuple[tuple[re.Pattern[str], str, str], ...] = (
         N_("%(name)s must be above 0."),
         N_("Write a number such as 0.5."),
     ),
-    (re.compile(r"there is no column '(?P<name>[^']+)'"), N_("There is no column '%(name)s' here."), ""),
+    (re.compile(r"there is no column '(?P<name>[^']+)'"), N_("The column '%(name)s' does not exist here."), ""),
     (
         re.compile(r"cannot .+: it has no public range"),
-        N_("This column has no public range."),
+        N_("This column needs a public range."),
         N_("Ask the curator to declare the range of the column."),
     ),
     (
@@ -61,14 +61,14 @@ _OWN: tuple[tuple[re.Pattern[str], str, str], ...] = (
     (re.compile(r"give the budget as epsilon or as rho"), N_("The amount is missing."), N_("Fill in the field ε.")),
     (re.compile(r"who may not"), N_("Your role does not allow this."), N_("Ask the curator.")),
     (
-        re.compile(r"this form (?:is not of this visit|has no key)|not sent by a page of this server"),
+        re.compile(r"this form (?:is not of this visit|lacks its key)|not sent by a page of this server"),
         N_("This form was not sent from a page of this visit."),
         N_("Open the page again and send the form from there."),
     ),
 )
 _TITLES = {
-    "refused": N_("This was refused, and nothing was charged:"),
-    "no-room": N_("The budget has no room for this question, and nothing was charged:"),
+    "refused": N_("This was refused, and no charge was made:"),
+    "no-room": N_("The budget is too small for this question, and no charge was made."),
     "refused-after-learning": N_("This was refused. The facts that were learned for it first are charged and kept:"),
     "unavailable": N_("The server cannot do this now:"),
 }
@@ -105,7 +105,7 @@ def shown_refusal(problem: Problem, language: str, say: Callable[[str], str]) ->
 
 
 def _own(detail: str) -> tuple[re.Match[str] | None, str, str]:
-    """Return the words of our own for a refusal: what they are filled in with, the sentence and the way out."""
+    """Return our own words for a refusal: the values to fill in, the sentence and the way out."""
     for pattern, words, way_out in _OWN:
         found = pattern.search(detail)
         if found is not None:
@@ -114,6 +114,6 @@ def _own(detail: str) -> tuple[re.Match[str] | None, str, str]:
 
 
 def _offered(hint: str) -> str:
-    """Return the parts of a hint that a browser offers: none that names a command, an argument or a body."""
+    """Return the parts of a hint that a browser offers: those without a command, an argument or a body."""
     parts = re.split(r"; |, or | \(", _PYTHON.sub("", hint))
     return "; ".join(part for part in parts if not _ELSEWHERE.search(part)) if _ELSEWHERE.search(hint) else hint

@@ -1,9 +1,9 @@
-"""What the pages of the theory try out: five experiments, each with the product's own mechanisms.
+"""The experiments of the theory pages: five, all with the product's own mechanisms.
 
-They are about made-up people and spend nobody's budget. Their sizes are limited where inputs are read
-(`theory_pages.py`). Each returns what its page shows: numbers with their words, a picture's points, the same in Python.
+The people are made up and cost no budget. Their sizes are limited where inputs are read (`theory_pages.py`). An
+experiment returns the contents of its page: numbers with their words, a picture's points, the same in Python.
 
-What chance gave is a few whole numbers, `drawn`. A page's picture is made of the same ones, by whichever worker.
+Random results are a few whole numbers, `drawn`. A page's picture is made from the same ones, by any worker.
 """
 
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ def percent(share: float | Fraction) -> str:
 
 
 def drawn_before(drawn: tuple[int, ...], most: Sequence[int]) -> bool:
-    """Return whether these can be numbers that were drawn: as many as there are limits, none above its own."""
+    """Return whether these can be drawn numbers: one for each limit, and within it."""
     return len(drawn) == len(most) and all(0 <= each <= limit for each, limit in zip(drawn, most, strict=True))
 
 
@@ -54,7 +54,7 @@ FIRST = (10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000)
 
 @dataclass(frozen=True)
 class Poll:
-    """What the first few people's reports say."""
+    """The first few people's reports, in words."""
 
     people: int
     yes: int  # of the true answers
@@ -206,7 +206,7 @@ BELIEFS = tuple(Fraction(percents, 100) for percents in (*range(1, 10), *range(1
 
 @dataclass(frozen=True)
 class Odds:
-    """What the worst attacker may believe afterwards, and how often one that was tried guessed right."""
+    """The worst attacker's possible belief afterwards, and the success rate of a simulated one."""
 
     epsilon: Fraction
     before: Fraction
@@ -247,9 +247,9 @@ class Odds:
 
 
 def attack_odds(*, epsilon: Fraction, belief: Fraction, drawn: tuple[int, ...] = ()) -> Odds:
-    """Return what a loss means for a belief, in percent, with a membership test that reaches the bound.
+    """Return the effect of a loss on a belief, in percent, with a membership test that reaches the bound.
 
-    The attacker knows everyone else, so all that is unknown of a count is a 0 or a 1. Each try is about another person.
+    The attacker knows everyone else, so the only unknown of a count is a 0 or a 1. Tries are about different people.
     """
     one, before = explain(epsilon).one, belief / 100
     if not drawn_before(drawn, (TRIES,)):
@@ -267,7 +267,7 @@ PLACES_ALONG = 8
 
 @dataclass(frozen=True)
 class Composed:
-    """What a batch of equal Laplace releases costs together, by every rule."""
+    """The cost of a batch of equal Laplace releases together, by every rule."""
 
     questions: int
     epsilon: Fraction
@@ -360,10 +360,10 @@ class Rebuilt:
 
 
 def rebuild_secrets(*, questions: int, epsilon: Fraction, drawn: tuple[int, ...] = ()) -> Rebuilt:
-    """Return how much of a made-up secret column comes back from counts over random halves of every street.
+    """Return the part of a made-up secret column that comes back from counts over random halves of every street.
 
-    A person is in at most as many counts as there are questions, so together the counts move by as much: that is the
-    sensitivity, and the whole budget is spent on each number of questions anew.
+    One person changes at most one count per question by 1, so the sensitivity is the number of questions, and the
+    whole budget is spent again for each number of questions.
     """
     most_right = explain(epsilon).one.accuracy
     if drawn_before(drawn, [STREETS * HOUSES] * len(WAYS) * len(_asked_at(questions))):
@@ -388,7 +388,8 @@ def _asked_at(questions: int) -> tuple[int, ...]:
 
 
 def _solved(asked: NDArray[np.bool_], answers: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return the guesses whose counts differ least from the answers, squared; where it is open, nearest to one half."""
+    """Return the guesses with the least squared difference between their counts and the answers; ties go to the value
+    nearest to one half."""
     matrix = asked.astype(np.float64)
     moved, *_ = np.linalg.lstsq(matrix, answers.T - matrix.sum(axis=1, keepdims=True) / 2, rcond=None)
     found: NDArray[np.bool_] = moved.T > 0

@@ -1,8 +1,8 @@
-"""The pages that teach: each has a few inputs, a picture that follows them, and what it shows in numbers.
+"""The teaching pages: each has a few inputs, a picture that follows them, and its numbers.
 
-They are about made-up people and cost no budget, so nobody has to sign in. Inputs are sliders and lists with few
-values, and whatever an address says is read the same way: so every page takes a small, known amount of work. The work
-is done in turns, by address. What chance gave a page stands in the address of its picture, so that both show the same.
+The people are made up, so the pages cost no budget and need no sign-in. Inputs are sliders and lists with few
+values, and values from an address are read the same way: so every page takes a small, known amount of work. The work
+is done in turns, by address. Random results stand in the address of a page's picture, so that both show the same.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ Who = Callable[[Request], Awaitable[tuple[Person, Visit]]]
 
 @dataclass(frozen=True)
 class Field:
-    """One input: a list to choose from, or a slider from `least` to `most` in steps."""
+    """An input: a list to choose from, or a slider from `least` to `most` in steps."""
 
     name: str
     words: str
@@ -52,7 +52,7 @@ class Field:
     sign: str = ""  # behind the number
 
     def read(self, written: str) -> Fraction | None:
-        """Return what was typed, a slider's on its nearest step; None if it is not one of the numbers that it may be.
+        """Return what was typed, a slider's on its nearest step; None if it is not an allowed number.
 
         >>> EPSILON.read("0.52"), EPSILON.read(""), EPSILON.read("nan"), EPSILON.read("1e400"), EPSILON.read("-1")
         (Fraction(1, 2), Fraction(1, 1), None, None, None)
@@ -75,7 +75,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Topic:
-    """A page: its words, its inputs, what it tries out and how that is drawn."""
+    """A page: its words, its inputs, its experiment and its picture."""
 
     name: str
     title: str
@@ -102,7 +102,7 @@ TOPICS = {
         Topic(
             "randomized-response",
             N_("Randomized response"),
-            N_("Each answer is randomized before it is sent, and the total is still right."),
+            N_("Every answer is randomized before it is sent, and the total is still right."),
             N_("The share of yes among the reports, and the debiased one, which comes close to the truth"),
             (
                 Field("people", N_("people"), "1000", choices=("100", "1000", "10000", "100000")),
@@ -129,9 +129,12 @@ TOPICS = {
         ),
         Topic(
             "odds",
-            N_("What ε does to an attacker's odds"),
-            N_("Nobody's belief about a person grows beyond a known curve, whatever else they know."),
-            N_("The most that every belief can become after an answer, above the line where nothing is learned"),
+            N_("The effect of ε on an attacker's odds"),
+            N_("No belief about a person grows beyond a known curve, with any other knowledge."),
+            N_(
+                "The most that every belief can become after an answer, above the line of an answer that reveals "
+                "no information"
+            ),
             (
                 EPSILON,
                 Field("belief", N_("belief before the answer"), "50", least="1", most="99", step="1", sign="%"),
@@ -187,7 +190,7 @@ def add_theory(app: FastAPI, who: Who) -> None:
 
 
 class Theory:
-    """What each page that teaches shows."""
+    """The contents of every teaching page."""
 
     def __init__(self, who: Who) -> None:
         self._who = who
@@ -218,7 +221,7 @@ class Theory:
         )
 
     async def picture(self, request: Request, topic: str) -> Response:
-        """Give a topic's picture: of what was drawn for its page, or of what is drawn now."""
+        """Give a topic's picture: of the numbers drawn for its page, or of new ones."""
         shown = _topic(topic)
         inputs, wrong = _read(shown, request.query_params)
         if wrong:
@@ -229,7 +232,7 @@ class Theory:
         return Response(svg, media_type="image/svg+xml")
 
     async def _visitor(self, request: Request) -> dict[str, Any]:
-        """Return who looks, if they have signed in: the pages are for everybody."""
+        """Return the visitor, if signed in: the pages are open to all."""
         try:
             person, visit = await self._who(request)
         except (SignInFirst, Problem):
@@ -249,25 +252,25 @@ def _topic(name: str) -> Topic:
 
 
 def _read(topic: Topic, given: QueryParams) -> tuple[Inputs, list[Field]]:
-    """Return the inputs, and the fields whose text is not one of their numbers."""
+    """Return the inputs, and the fields with a text that is not allowed."""
     values = [(field, field.read(given.get(field.name, ""))) for field in topic.fields]
     inputs = tuple((field.name, value) for field, value in values if value is not None)
     return inputs, [field for field, value in values if value is None]
 
 
 def _may_be(field: Field) -> str:
-    return f"one of {', '.join(field.choices)}" if field.choices else f"a number from {field.least} to {field.most}"
+    return f"choose {', '.join(field.choices)}" if field.choices else f"a number from {field.least} to {field.most}"
 
 
 def found_in(topic: str, inputs: Inputs, drawn: tuple[int, ...] = ()) -> Any:
-    """Return what an experiment finds, drawn now; or of what was drawn, if that can be what was."""
+    """Return what an experiment finds, drawn now; or for the numbers given, if they are possible."""
     given = {name: int(value) if name in WHOLE else value for name, value in inputs}
     return TOPICS[topic].run(**given, drawn=drawn)
 
 
 @lru_cache(maxsize=KEPT_MAX)
 def picture_of(topic: str, inputs: Inputs, drawn: tuple[int, ...], language: str) -> bytes:
-    """Return the picture of what an experiment found, as SVG."""
+    """Return the picture of an experiment's results, as SVG."""
     return themed(as_svg(TOPICS[topic].draw(found_in(topic, inputs, drawn), say_in(language)))).encode()
 
 

@@ -1,6 +1,6 @@
 """The pictures of the theory pages: the points of an experiment become a panel of lines.
 
-They have no title and no note: the page says it, in letters that fit. Words are translated by the `_` that is handed
+Pictures lack a title and a note: the page has both, in letters that fit. Words are translated by the `_` that is handed
 over.
 """
 
@@ -73,13 +73,13 @@ def draw_noises(found: Noises, _: Say) -> Spec:
     looks = {
         "laplace": Look(_("Laplace noise"), ORANGE, "triangle-up", (5, 3)),
         "gaussian": Look(_("Gaussian noise"), BLUE, "circle"),
-        "drawn laplace": Look(_("one Laplace release now"), RED, "cross", size=130, joined=False),
-        "drawn gaussian": Look(_("one Gaussian release now"), GREEN, "diamond", size=130, joined=False),
+        "drawn laplace": Look(_("a Laplace release now"), RED, "cross", size=130, joined=False),
+        "drawn gaussian": Look(_("a Gaussian release now"), GREEN, "diamond", size=130, joined=False),
     }
     points = [("laplace", float(each.counts), float(each.laplace)) for each in found.along]
     points += [("gaussian", float(each.counts), float(each.gaussian)) for each in found.along]
     for name, largest in zip(("drawn laplace", "drawn gaussian"), found.drawn, strict=True):
-        points += [(name, float(found.here.counts), float(largest))] if largest else []  # a logarithm has no 0
+        points += [(name, float(found.here.counts), float(largest))] if largest else []  # log 0 does not exist
     chosen = mark_at(found.here.counts, "", axis=x)
     return _picture(line_panel(points, looks, x=x, y=y, more=chosen, width=WIDTH, height=HEIGHT))
 
@@ -96,7 +96,7 @@ def draw_odds(found: Odds, _: Say) -> Spec:
     points.append(("here", float(found.before), float(found.after)))
     nothing = [(0.0, 0.0, ""), (1.0, 1.0, "")]
     words: Spec = {
-        "data": {"values": [{"x": 0.98, "y": 0.04, "words": _("dashed: nothing is learned")}]},
+        "data": {"values": [{"x": 0.98, "y": 0.04, "words": _("dashed: no information is learned")}]},
         "mark": {"type": "text", "align": "right", "fontSize": 12, "color": INK},
         "encoding": {"x": x.encoding("x"), "y": y.encoding("y"), "text": {"field": "words", "type": "nominal"}},
     }
@@ -140,7 +140,7 @@ def draw_rebuilt(found: Rebuilt, _: Say) -> Spec:
 
 
 def _picture(panel: Spec) -> Spec:
-    """Return a panel in the look of every picture, without a title; what lies outside of the axes is cut off."""
+    """Return a panel in the look of every picture, without a title; points outside the axes are cut off."""
     for layer in panel["layer"]:
         if layer["mark"]["type"] != "text":
             layer["mark"] = layer["mark"] | {"clip": True}

@@ -1,6 +1,6 @@
-"""Who looks at a page: a token becomes a sealed cookie, and a form is taken only from our own pages.
+"""Visits: a token becomes a sealed cookie, and forms are taken only from our own pages.
 
-The cookie holds the token, encrypted, and an end. Every request asks the ledger anew whose the token is and whether
+The cookie holds the token, encrypted, and an end. Every request asks the ledger again for the token's owner and whether
 the visit was signed out, so an end of either holds at once and on every replica. A token cannot be read out of a
 cookie. The cookie is sent only to our own pages (SameSite=Strict), no script can read it (HttpOnly), and the routes
 under /api never look at it.
@@ -36,9 +36,9 @@ _NONCE = 12
 
 @dataclass(frozen=True)
 class Visit:
-    """A cookie, opened: the token that was given at sign-in, the mark that our own forms carry, and until when it is.
+    """An opened cookie: the token from sign-in, the mark that our own forms carry, and its end.
 
-    `id` is a hash of the cookie, by which the ledger knows a visit that was signed out.
+    `id` is a hash of the cookie, by which the ledger identifies a signed-out visit.
     """
 
     secret: str
@@ -64,7 +64,7 @@ class Visits:
         return base64.urlsafe_b64encode(nonce + self._box.encrypt(nonce, inside, None)).decode().rstrip("=")
 
     def opened(self, cookie: str | None) -> Visit | None:
-        """Return what a cookie of ours holds; None for any other, and after its end."""
+        """Return the content of our own cookie; None for any other cookie, and after its end."""
         try:
             written = (cookie or "").encode("ascii", "replace")
             raw = base64.b64decode(written + b"=" * (-len(written) % 4), altchars=b"-_", validate=True)
@@ -95,12 +95,12 @@ class Visits:
 
 
 class SignInFirst(Exception):
-    """Somebody looks at a page without a visit: they are shown where to sign in."""
+    """A visitor without a visit: sent to the sign-in page."""
 
 
 @dataclass(frozen=True)
 class Visitors:
-    """Who looks at the pages of a desk."""
+    """The visitors of a desk's pages."""
 
     desk: Desk
     visits: Visits
@@ -121,7 +121,7 @@ class Visitors:
             raise
 
     async def of(self, request: Request, secret: str) -> Person:
-        """Return whose a token is; wrong ones are counted by address."""
+        """Return the owner of a token; wrong ones are counted by address."""
         return await self.desk.who(f"Bearer {secret}", "" if request.client is None else request.client.host)
 
 

@@ -1,6 +1,6 @@
-"""What a form asks: the builder's choices become one SELECT, and the same question as Python.
+"""The question of a form: the builder's choices become one SELECT, and the same question as Python.
 
-So there is one way from a page to an answer, and what is shown as SQL is what was asked.
+So all pages ask the same way, and the SQL shown is the SQL asked.
 """
 
 import re
@@ -15,12 +15,12 @@ from tacit.server.problems import Problem
 ROWS_MAX = 8
 
 
-def N_(words: str) -> str:  # noqa: N802 - gettext's own name for words that are translated where they are shown
-    """Return words as they are: they are translated where they are shown."""
+def N_(words: str) -> str:  # noqa: N802 - gettext's own name for words that are translated when they are shown
+    """Return words unchanged: they are translated when they are shown."""
     return words
 
 
-# verb of the builder -> (SQL of a column x, Python); those without a column come first
+# verb of the builder -> (SQL of a column x, Python); verbs without a column come first
 AGGREGATES: dict[str, tuple[str, str]] = {
     "count": ("COUNT(*)", "tacit.count()"),
     "people": ("COUNT(DISTINCT {unit})", "tacit.count_units()"),
@@ -58,7 +58,7 @@ PARTS = tuple(PART_WORDS)
 
 @dataclass(frozen=True)
 class Chosen:
-    """What is chosen on the ask page, as it was typed: shown again whatever happens."""
+    """The choices on the ask page, as typed: shown again after every outcome."""
 
     mode: str = "build"
     shown: tuple[tuple[str, str], ...] = (("count", ""),)
@@ -71,12 +71,12 @@ class Chosen:
 
     @property
     def spends(self) -> bool:
-        """Whether it is filled in what is to be spent."""
+        """Whether an amount to spend is filled in."""
         return bool(self.error or self.epsilon)
 
     @property
     def spending(self) -> dict[str, str]:
-        """What is to be spent, as the API takes it; an error wins, as it says what is needed."""
+        """Return the amount to spend, as the API takes it; an error wins, since it defines the amount."""
         name, written = ("error", self.error) if self.error else ("epsilon", self.epsilon)
         return {name: plain_number(written, self.language)} if written else {}
 
@@ -101,7 +101,7 @@ def plain_number(written: str, language: str) -> str:
 
 
 def chosen_from(form: FormData | Mapping[str, Any], language: str = "en") -> Chosen:
-    """Return what a form chooses; a word that is none of ours is left out."""
+    """Return a form's choices; unknown words are left out."""
     given = form if isinstance(form, FormData) else FormData(form)
 
     def text(name: str) -> str:
@@ -161,7 +161,7 @@ def by_choices(columns: Mapping[str, Mapping[str, Any]], unit: str) -> list[tupl
 
 
 def quoted(name: str) -> str:
-    """Return a name as SQL reads it whatever it holds."""
+    """Return a name in SQL's quotes, with any characters."""
     return '"' + name.replace('"', '""') + '"'
 
 
