@@ -111,7 +111,10 @@ def test_order_and_limit_are_of_all_rows_together(table, text):
         ("SELECT a, COUNT(*) FROM t GROUP BY a EXCEPT SELECT 'x', COUNT(*) FROM t", "UNION ALL only"),
         ("SELECT a, COUNT(*) FROM t GROUP BY a UNION ALL SELECT COUNT(*) FROM t", "has 2 columns, and SELECT 2 has 1"),
         ("SELECT a, COUNT(*) FROM t GROUP BY a UNION ALL SELECT b, COUNT(*) FROM t GROUP BY b", "is text in the first"),
-        ("SELECT a, COUNT(*) AS n FROM t GROUP BY a UNION ALL SELECT 'x', COUNT(*) FROM t ORDER BY m", "its columns are a, n"),
+        (
+            "SELECT a, COUNT(*) AS n FROM t GROUP BY a UNION ALL SELECT 'x', COUNT(*) FROM t ORDER BY m",
+            "its columns are a, n",
+        ),
         (
             "SELECT a, COUNT(*) AS n FROM t GROUP BY a UNION ALL SELECT 'x', 3 FROM t",
             "lacks an aggregate and a GROUP BY",
