@@ -146,7 +146,7 @@ def test_duplicate_and_nameless_columns_are_refused(tmp_path):
     with pytest.raises(QueryRefused, match="two columns of the table are named"):
         protected(pa.Table.from_arrays([pa.array([1])] * 3, names=["id", "g", "g"]))
     (tmp_path / "t.csv").write_text("id,,x\n1,2,3\n")
-    with pytest.raises(QueryRefused, match=r"column 2 .* has no name"):
+    with pytest.raises(QueryRefused, match=r"column 2 .* lacks a name"):
         protected(str(tmp_path / "t.csv"))
     with pytest.raises(InvalidParameter, match="is not text"):
         protected(pd.DataFrame({"id": [1], 5: [2]}))
