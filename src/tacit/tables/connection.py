@@ -148,9 +148,7 @@ def named_table(backend: sql.Connection, name: str) -> tuple[sql.Stored, str]:
             return backend.table(last, within), last
         except Exception:  # noqa: BLE001, S112 - for any reason, there is no such table
             continue
-    raise QueryRefused(
-        f"this DuckDB database does not have a table {name!r}\nhint: its tables: {_listed(_names(backend))}"
-    )
+    raise QueryRefused(f"this DuckDB database has no table {name!r}\nhint: its tables: {_listed(_names(backend))}")
 
 
 def _names(backend: sql.Connection) -> list[str]:

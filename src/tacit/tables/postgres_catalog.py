@@ -171,7 +171,7 @@ def _named(link: Any, name: str) -> dict[str, Any]:
             raise QueryRefused(f"more than one schema has a table {name!r}\nhint: name one of {schemas}")
         if found:
             return dict(found[0])
-    raise QueryRefused(f"this PostgreSQL database does not have a table {name!r}\nhint: its tables: {_listed(link)}")
+    raise QueryRefused(f"this PostgreSQL database has no table {name!r}\nhint: its tables: {_listed(link)}")
 
 
 _PLAIN = re.compile(r"\w+")
