@@ -19,11 +19,6 @@ from tests.walk import learned_answer
 PROJECT = Path(__file__).resolve().parent.parent
 SMALL_LINES = 60
 FOLDER_FILES_MIN = 4
-# Folders inside a room that have fewer files, and why.
-FEW_ALLOWED: dict[str, str] = {
-    "answer/words": "moves up with the next change of its two files",
-    "answer/written": "moves up with the next change of its two files",
-}
 # What is small on purpose, and why.
 SMALL_ALLOWED: dict[str, str] = {
     "engine/prefilter.py": "what a server may leave out is an argument about safety, and is read by itself",
@@ -71,7 +66,7 @@ def folder_sizes(tree: Tree) -> list[str]:
     return [
         f"{folder} has {count} files, {FOLDER_FILES_MIN} at least; move them up into the room"
         for folder, count in sorted(counts.items())
-        if count < FOLDER_FILES_MIN and folder not in FEW_ALLOWED
+        if count < FOLDER_FILES_MIN
     ]
 
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 import tacit
+from tacit.answer.bounds_words import bounds_lines
 from tacit.answer.columns import noisy_columns
 from tacit.answer.disclosure import bounds_record
-from tacit.answer.words.bounds_words import bounds_lines
 from tacit.errors import QueryRefused
 from tacit.plan import Fact, make_plan, make_spend, missing_facts
 from tacit.plan.bounds.facts import PEOPLE_MOST, sound

@@ -27,7 +27,7 @@ SERVER_TARGETS: dict[str, str | tuple[str, ...]] = {
     "unauthorised": "tacit.server.problems:unauthorised",
     "refuse_float": "tacit.json_wire:_refuse_float",
     "object of JSON": "tacit.json_wire:_object",
-    "cell of JSON": "tacit.answer.written.answer_json:cell",
+    "cell of JSON": "tacit.answer.answer_json:cell",
     "PublicClock": "tacit.hold:PublicClock",
     "PublicClock.seconds_left": "tacit.hold:PublicClock.seconds_left",
     "longest of holds": ("tacit.asking.session:longest", "tacit.asking.united_question:longest"),

@@ -1,6 +1,9 @@
 """Answers: post-processing of noisy integers into columns, error bars and print. Reads no row and no secret."""
 
 from tacit.answer.answer import Answer, AnswerInfo, as_pandas, loss_record, make_answer
+from tacit.answer.answer_json import answer_from, answer_record, kept_answer
+from tacit.answer.below_answer import advised, amounts, closing_lines, half_width, instead_words, least_shown
+from tacit.answer.bounds_words import filter_line
 from tacit.answer.error_bars import mean_bounds, sum_levels
 from tacit.answer.missing import most_of_groups
 from tacit.answer.noise_sums import law_bound, nearest_bound, weighted_bound
@@ -10,10 +13,6 @@ from tacit.answer.scaled_moments import is_scaled_moment
 from tacit.answer.summary import Summary
 from tacit.answer.text import cells, html_lines, kept_lines, kept_text, text_table
 from tacit.answer.united import AsideRelease, BranchRelease, make_compound_answer
-from tacit.answer.words.below_answer import advised, amounts, closing_lines, half_width, instead_words, least_shown
-from tacit.answer.words.bounds_words import filter_line
-from tacit.answer.written.answer_json import answer_from, answer_record
-from tacit.answer.written.kept import kept_answer
 
 __all__ = [
     "Answer",

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any, Never, overload
 import pyarrow as pa
 
 from tacit.accounting import meaning_line
+from tacit.answer.below_answer import advice_of, is_picked, joined, question_notes, reading_of, why_empty
+from tacit.answer.bounds_words import bounds_lines, learned_lines
 from tacit.answer.columns import column_type, lower_ends, noisy_columns
 from tacit.answer.computed import COMPUTED, PLACE, ColumnsAt, computed_notes, shown_columns
 from tacit.answer.consistency import CONSISTENT, made_consistent
@@ -24,8 +26,6 @@ from tacit.answer.disclosure import bounds_record
 from tacit.answer.moments import NoisyColumn
 from tacit.answer.possible import parts_of_outputs
 from tacit.answer.text import details_text, html_table, text_table
-from tacit.answer.words.below_answer import advice_of, is_picked, joined, question_notes, reading_of, why_empty
-from tacit.answer.words.bounds_words import bounds_lines, learned_lines
 from tacit.errors import InvalidParameter, json_text, unknown_name
 from tacit.files import path_of, write_text
 from tacit.plan import Plan, Ranking

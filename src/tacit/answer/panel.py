@@ -15,8 +15,8 @@ from itertools import count, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tacit.answer.below_answer import amounts
 from tacit.answer.text import cell_text, key_text
-from tacit.answer.words.below_answer import amounts
 from tacit.pictures import (
     NARROW,
     Order,

@@ -11,7 +11,7 @@ from fractions import Fraction
 from math import ceil, floor, inf, log10
 from typing import TYPE_CHECKING, Any
 
-from tacit.answer.words.below_answer import MORE, closing_lines
+from tacit.answer.below_answer import MORE, closing_lines
 from tacit.errors import printable
 
 if TYPE_CHECKING:

@@ -15,14 +15,14 @@ from tacit.answer.answer import (
     computed_view,
     released_view,
 )
+from tacit.answer.below_answer import advice_of, is_picked, joined, question_notes, reading_of
+from tacit.answer.bounds_words import bounds_lines
 from tacit.answer.columns import column_type, noisy_columns, uncut_columns
 from tacit.answer.consistency import CONSISTENT, made_consistent
 from tacit.answer.disclosure import bounds_record
 from tacit.answer.moments import NoisyColumn
 from tacit.answer.possible import cut_to_possible, parts_of_outputs
 from tacit.answer.totals import ADDED_UP, LEFT_ALONE, Level, added_up
-from tacit.answer.words.below_answer import advice_of, is_picked, joined, question_notes, reading_of
-from tacit.answer.words.bounds_words import bounds_lines
 from tacit.plan import Plan, PlannedOutput
 from tacit.query import Aside, Compound, PostProcessing, apply_postprocessing, grouping_name, picks_by_noise
 from tacit.release import NoisyTable

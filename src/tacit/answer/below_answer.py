@@ -12,8 +12,8 @@ from math import ceil
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from tacit.answer.bounds_words import LEARN_MORE, allowed_for, is_of_people, left_out, named, warning_of
 from tacit.answer.computed import COMPUTED
-from tacit.answer.words.bounds_words import LEARN_MORE, allowed_for, is_of_people, left_out, named, warning_of
 from tacit.errors import printable
 from tacit.plan import Plan, smallest_shown
 from tacit.privacy import brief
