@@ -3,7 +3,7 @@
 
 PYTHON ?= python3
 VENV := .venv
-CODE := src gauntlet tests bench tools
+CODE := src gauntlet classroom tests bench tools
 BIN := $(VENV)/bin
 RUNTIME := $(VENV)/.installed-runtime
 TOOLS := $(VENV)/.installed-test
@@ -32,7 +32,7 @@ far: $(TOOLS)  ## what make test has only a smoke test of: Spark, a browser, a n
 check: $(TOOLS)  ## format, lint, types and the tidy rules
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/ruff check $(CODE)
-	$(BIN)/mypy --strict src gauntlet/src
+	$(BIN)/mypy --strict src gauntlet/src classroom/src
 	$(BIN)/python -m pytest -q tests/test_tidy.py tests/test_house.py
 	$(BIN)/python -m tests.house
 
@@ -70,14 +70,14 @@ clean:  ## remove .venv, caches and what was built
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
-$(RUNTIME): pyproject.toml | $(BIN)/python
-	@echo "installing tacit into $(VENV) (once; a minute or two)"
-	$(PIP) install --editable .
+$(RUNTIME): pyproject.toml classroom/pyproject.toml | $(BIN)/python
+	@echo "installing tacit and its classroom into $(VENV) (once; a minute or two)"
+	$(PIP) install --editable . --editable ./classroom
 	@touch $@
 
-$(TOOLS): pyproject.toml gauntlet/pyproject.toml | $(BIN)/python
-	@echo "installing tacit, its gauntlet and its test tools into $(VENV) (once; a minute or two)"
-	$(PIP) install --editable '.[test]' --editable ./gauntlet
+$(TOOLS): pyproject.toml gauntlet/pyproject.toml classroom/pyproject.toml | $(BIN)/python
+	@echo "installing tacit, its classroom, its gauntlet and its test tools into $(VENV) (once; a minute or two)"
+	$(PIP) install --editable '.[test]' --editable ./classroom --editable ./gauntlet
 	@touch $@ $(RUNTIME)
 
 $(TABLES): pyproject.toml | $(TOOLS)

@@ -7,15 +7,18 @@ in the package come before any test's own settings, so both hold from the start.
 
 import os
 import shutil
+import sys
 import tempfile
+import tomllib
 from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, distribution
 from itertools import count
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.changes import changed_files, today
+from tests.changes import PROJECT, changed_files, today
 from tests.core_seconds import CoreSeconds
 
 # Machines differ in speed; a property that is true stays true on a slow one. The examples follow from the test alone,
@@ -33,10 +36,28 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(lambda: shutil.rmtree(_root, ignore_errors=True))
     config.pluginmanager.register(CoreSeconds())
     os.environ.update(TACIT_HOME=_root, TACIT_KERNEL="off")
+    find_packages_beside()
     changed_files(), today()  # before there are workers, which must agree
     os.environ["GRPC_ENABLE_FORK_SUPPORT"] = (
         "0"  # its handlers end forks of a process that has talked to a Spark Connect
     )
+
+
+def find_packages_beside() -> None:
+    """Have the entry points of the packages beside the product found in this process if they are not installed."""
+    found = Path(_root) / "packages"
+    for package in ("gauntlet", "classroom"):
+        project = tomllib.loads((PROJECT / package / "pyproject.toml").read_text())["project"]
+        try:
+            distribution(project["name"])
+        except PackageNotFoundError:
+            about = found / f"{project['name'].replace('-', '_')}-0.dist-info"
+            about.mkdir(parents=True, exist_ok=True)
+            (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: 0\n")
+            groups = project["entry-points"].items()
+            lines = [line for group, points in groups for line in (f"[{group}]", *map(" = ".join, points.items()))]
+            (about / "entry_points.txt").write_text("\n".join(lines) + "\n")
+    sys.path.append(str(found))
 
 
 @pytest.hookimpl(optionalhook=True, trylast=True)

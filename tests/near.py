@@ -30,6 +30,8 @@ def paths_near(changed: frozenset[str], project: Path = PROJECT) -> list[str]:
             found |= (
                 {"tests/gauntlet"} if serves_all else {f"tests/gauntlet/test_{each}.py" for each in ("targets", "fit")}
             )
+        elif path.parts[0] == "classroom":
+            found |= {"tests/classroom", "classroom/src"}
         elif path.suffix == ".md":
             found.add("tests/test_docs.py")  # of pages it runs the first ones, and those that changed
     there = {each for each in found - {""} if (project / each.partition("::")[0]).exists()}

@@ -98,10 +98,13 @@ def test_every_link_between_pages_leads_somewhere():
 
 def missing_files(text):
     """Return the Python files that a page names and that do not exist; `room/{one,two}.py` names two."""
-    roots = [PROJECT / root for root in (".", "src", "src/tacit", "gauntlet/src/tacit_gauntlet", "tests")]
+    roots = [
+        PROJECT / root
+        for root in (".", "src", "src/tacit", "gauntlet/src/tacit_gauntlet", "classroom/src/tacit_classroom", "tests")
+    ]
     known = {
         path.name
-        for root in ("src", "gauntlet/src", "tests", "bench", "tools")
+        for root in ("src", "gauntlet/src", "classroom/src", "tests", "bench", "tools")
         for path in (PROJECT / root).rglob("*.py")
     }
     named = set()

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import tidy_classroom as classroom_rules
 from tests import tidy_gauntlet as gauntlet_rules
 from tests import tidy_numbers as numbers
 from tests import tidy_rules as rules
@@ -58,6 +59,9 @@ GAUNTLET_RULES: list[Rule] = [
     gauntlet_rules.mutants_by_the_table,
     gauntlet_rules.black_box_cases,
 ]
+
+# those that also hold in the classroom's package, which asks the product like any other
+CLASSROOM_RULES: list[Rule] = [*GAUNTLET_RULES[:-2], classroom_rules.classroom_by_the_faces]
 
 SHORT = "x = 1\n"
 LONG_FUNCTION = "def f():\n" + "    x = 1\n" * 61
@@ -208,6 +212,10 @@ PLANTED: list[tuple[Rule, Tree]] = [
             "gauntlet/ledger/mutants.py": "link = original('link')\n",
         },
     ),
+    (classroom_rules.classroom_by_the_faces, {"classroom/a.py": "from tacit.noise.bits import fresh_bytes\n"}),
+    (classroom_rules.classroom_by_the_faces, {"classroom/a.py": "def f():\n    import tacit.ledger.chain\n"}),
+    (classroom_rules.classroom_by_the_faces, {"classroom/a.py": "from tacit.noise import no_such_name\n"}),
+    (classroom_rules.classroom_by_the_faces, {"classroom/a.py": "from tacit.cli.screen import say\n"}),
     (gauntlet_rules.black_box_cases, {"gauntlet/ledger/races.py": "from tacit.ledger import open_ledger\n"}),
     (gauntlet_rules.black_box_cases, {"gauntlet/ledger/races.py": "def f():\n    import tacit.ledger.chain\n"}),
     (gauntlet_rules.black_box_cases, {"gauntlet/local/clients.py": "from tacit.local import wire\n"}),
@@ -265,6 +273,10 @@ ALLOWED: list[tuple[Rule, Tree]] = [
         },
     ),
     (
+        classroom_rules.classroom_by_the_faces,
+        {"classroom/a.py": "import tacit\nfrom tacit import Laplace\nfrom tacit.errors import TacitError\n"},
+    ),
+    (
         gauntlet_rules.tests_use_the_stage,
         {"ledger/test_races.py": "from tacit_gauntlet.stage.racing import race_threads\n"},
     ),
@@ -286,13 +298,13 @@ def read_tree(folder: Path) -> Tree:
     return {str(path.relative_to(folder).as_posix()): path.read_text() for path in sorted(folder.rglob("*.py"))}
 
 
-def gauntlet_tree() -> Tree:
-    found = read_tree(PROJECT / "gauntlet" / "src" / "tacit_gauntlet")
-    return {f"gauntlet/{path}": source for path, source in found.items()}
+def tree_beside(package: str) -> Tree:
+    found = read_tree(PROJECT / package / "src" / f"tacit_{package}")
+    return {f"{package}/{path}": source for path, source in found.items()}
 
 
 def project_texts() -> Tree:
-    places = [PROJECT / name for name in ("src", "gauntlet", "tests", "bench", "docs")]
+    places = [PROJECT / name for name in ("src", "gauntlet", "classroom", "tests", "bench", "docs")]
     files = [path for place in places for path in place.rglob("*") if path.suffix in {".py", ".md", ".toml", ".html"}]
     files += [PROJECT / name for name in ("README.md", "CHANGELOG.md", "Makefile", "pyproject.toml", ".ci/run")]
     return {str(path.relative_to(PROJECT)): path.read_text() for path in files}
@@ -306,7 +318,13 @@ def test_the_package_keeps_the_rule(rule: Rule) -> None:
 
 @pytest.mark.parametrize("rule", GAUNTLET_RULES, ids=name_of)
 def test_the_gauntlet_keeps_the_rule(rule: Rule) -> None:
-    broken = rule(gauntlet_tree())
+    broken = rule(tree_beside("gauntlet"))
+    assert not broken, "\n".join(broken)
+
+
+@pytest.mark.parametrize("rule", CLASSROOM_RULES, ids=name_of)
+def test_the_classroom_keeps_the_rule(rule: Rule) -> None:
+    broken = rule(tree_beside("classroom"))
     assert not broken, "\n".join(broken)
 
 
@@ -344,6 +362,7 @@ def test_every_rule_is_shown_to_fail() -> None:
     assert {rule for rule, _ in PLANTED} == {
         *PACKAGE_RULES,
         *GAUNTLET_RULES,
+        *CLASSROOM_RULES,
         gauntlet_rules.tests_use_the_stage,
         rules.barred_words,
     }

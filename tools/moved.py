@@ -21,9 +21,9 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from pathlib import Path
 
-# where the product and the gauntlet are, in either layout
-ROOTS = ("src/", "gauntlet/src/")
-OURS = ("tacit", "tacit_gauntlet")
+# the product, and the packages beside it
+ROOTS = ("src/", "gauntlet/src/", "classroom/src/")
+OURS = ("tacit", "tacit_gauntlet", "tacit_classroom")
 HERE = "·"  # stands for the definition's own name in its tree
 
 Origin = tuple[str, str]  # the module and the name there; of what is not ours, the module alone

@@ -18,7 +18,7 @@ Beside that path, `local` is for people who randomize their own report, and `aud
 Below it, `privacy` holds what all rooms share (losses, events, exact distributions); then come `errors`, `files` and
 `memory`. Imports point downward only (docs/ARCHITECTURE.md draws it).
 
-The names here are the whole public surface, with those of two rooms: `tacit.local` and `tacit.auditing.attacks`. Each
+The names here are the whole public surface, with those of `tacit.local`. Each
 name loads its module when it is first used, so `import tacit` is quick.
 
 Docstrings cite proofs and other pages as docs/proofs/laplace.md. An installed package does not have these files: they

@@ -45,23 +45,38 @@ def installed(monkeypatch):
     return install
 
 
+PACKAGES = {"gauntlet": "gauntlet", "attack": "classroom"}
+
+
 @pytest.mark.parametrize("words", [(), ("--quick", "--case", "N02"), ("anything",)])
-def test_without_its_package_the_gauntlet_says_how_to_install_it(tacit_command, installed, words):
+@pytest.mark.parametrize(("command", "package"), [*PACKAGES.items(), ("demo overfitting", "classroom")])
+def test_without_its_package_a_command_says_how_to_install_it(tacit_command, installed, command, package, words):
     installed()
-    ran = tacit_command("gauntlet", *words)
+    ran = tacit_command(*command.split(), *(() if command.startswith("demo") else words))
     assert ran.code == 2
     assert ran.out == ""
     assert ran.err.count("\n") == 2
     assert "not installed" in ran.err
-    assert "pip install ./gauntlet" in ran.err
+    assert f"pip install ./{package}" in ran.err
 
 
-def test_without_its_package_the_gauntlet_is_still_listed(tacit_command, installed):
+@pytest.mark.parametrize("command", PACKAGES)
+def test_without_its_package_a_command_is_still_listed(tacit_command, installed, command):
     installed()
     ran = tacit_command("--help")
-    assert "gauntlet" in ran.out
-    assert "pip install ./gauntlet" in " ".join(ran.out.replace("│", " ").split())
-    assert tacit_command("gauntlet", "--help").code == 0
+    assert command in ran.out
+    assert f"pip install ./{PACKAGES[command]}" in " ".join(ran.out.replace("│", " ").split())
+    assert tacit_command(command, "--help").code == 0
+
+
+def test_with_its_package_the_attacks_are_the_packages(tacit_command):
+    assert "reconstruct" in tacit_command("attack", "--help").out
+
+
+def test_a_package_cannot_pass_for_the_demo_that_is_expected(tacit_command, installed):
+    installed(overfitting="tests.cli.test_outside:once")
+    assert "not installed" in tacit_command("demo", "overfitting").err
+    assert "does not exist" in tacit_command("demo", "nonsense").err
 
 
 def test_with_its_package_the_gauntlet_is_the_packages(tacit_command):

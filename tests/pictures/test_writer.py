@@ -11,10 +11,10 @@ import pytest
 
 from tacit import audit, local, tradeoff
 from tacit.answer.answer import Answer, AnswerInfo
-from tacit.auditing.attacks import difference
 from tacit.errors import InvalidParameter
 from tacit.pictures.look import Spec, page
 from tacit.pictures.writer import as_chart, write
+from tacit_classroom.attacks import difference
 
 EVIL = "</script><b> <!-- <script>"
 Drawn = Callable[[str | Path], Any]

@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from tacit.server import Visits, make_app
+from tacit.server.pages.outside_pages import outside_pages
 from tests.server.conftest import House
 
 HERE = {"Origin": "https://test"}
@@ -66,6 +67,18 @@ def test_whoever_is_not_signed_in_is_shown_where_to(browser):
     assert all(word in cookie for word in ("__host-tacit=", "httponly", "secure", "samesite=strict", "path=/"))
     assert "tacit_ben" not in cookie
     assert browser.send("GET", "/").status_code == 200
+
+
+def test_without_other_packages_the_pages_are_the_servers(browser, monkeypatch):
+    monkeypatch.setattr("tacit.server.pages.outside_pages.entry_points", lambda **_: [])
+    outside_pages.cache_clear()
+    try:
+        browser.sign_in("tacit_ben")
+        shown = browser.send("GET", "/").text
+    finally:
+        outside_pages.cache_clear()
+    assert 'href="/history"' in shown
+    assert "/theory" not in shown
 
 
 def test_a_cookie_ends_after_eight_hours_and_one_of_another_server_is_none():

@@ -1,6 +1,5 @@
 """Audits that try to prove our claims wrong: of mechanisms and of questions, with the statistics that judge them."""
 
-from tacit.auditing.attacks.people import People, read_people
 from tacit.auditing.function_audit import audit
 from tacit.auditing.mechanisms import SUBJECTS, audit_mechanism
 from tacit.auditing.model_audit import audit_model
@@ -12,13 +11,11 @@ from tacit.auditing.sequential import bet_on
 __all__ = [
     "SUBJECTS",
     "AuditResult",
-    "People",
     "audit",
     "audit_mechanism",
     "audit_model",
     "audit_plan",
     "audit_question",
     "bet_on",
-    "read_people",
     "run_selftest",
 ]

@@ -18,7 +18,6 @@ import typer
 import tacit
 from tacit.cli import (
     ask,
-    attack,
     audit,
     budget,
     catalog,
@@ -72,7 +71,6 @@ app.command(name="mcp")(mcp.mcp)
 app.command(name="certificate")(ledger.certificate)
 app.command(name="explain")(explain.explain)
 app.command(name="tradeoff")(explain.tradeoff)
-app.add_typer(attack.app, name="attack")
 app.add_typer(audit.app, name="audit")
 app.command(name="selftest")(selftest.selftest)
 

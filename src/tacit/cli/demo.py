@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tacit.cli.outside import demo_of
 from tacit.cli.screen import check_plot
 from tacit.cli.serve import has_server, require_server
 from tacit.errors import InvalidParameter
@@ -122,7 +123,10 @@ tacit init visits.parquet                declares it once, in a tacit.toml; then
 def demo(
     what: Annotated[
         str | None,
-        typer.Argument(metavar="[overfitting]", help="Another story: overfitting, of holdouts that are fooled."),
+        typer.Argument(
+            metavar="[overfitting]",
+            help="Another story: overfitting, of holdouts that are fooled (in the package tacit-classroom).",
+        ),
     ] = None,
     *,
     keep: Annotated[
@@ -305,12 +309,9 @@ def keep_table(path: Path, keep: Path) -> None:
 
 def show_overfitting(what: str, plot: Path | None) -> None:
     """Show that an analyst who asks again and again fools a plain holdout, and not one that answers with noise."""
-    if what != "overfitting":
-        raise InvalidParameter(f"the demo '{what}' does not exist\nhint: tacit demo, or tacit demo overfitting")
-    from tacit.learning import overfitting_story
-
+    story_of_package = demo_of(what)
     check_plot(plot)
-    story = overfitting_story()
+    story = story_of_package()
     typer.echo(str(story))
     if plot is not None:
         typer.echo(f"drawn: {story.plot(plot)}", err=True)

@@ -1,12 +1,13 @@
-"""Commands that other packages bring, found by their entry points in the group `tacit.commands`.
+"""Commands and demos that other packages bring, found by their entry points in `tacit.commands` and `tacit.demos`.
 
-An entry point is a function with Typer's annotations, or a Typer app. An expected command whose package is not
-installed is still listed, and explains how to install it. Our commands search and load none of them; `tacit --help`
-loads them all, to list their descriptions.
+An entry point of a command is a function with Typer's annotations, or a Typer app; that of a demo is a function that
+returns a story to print and to plot. An expected command is still listed without its package, and explains how to
+install it. Our commands search and load none of them; `tacit --help` loads them all, to list their descriptions.
 
 Other packages cannot replace our commands, or an expected command, or a command that two packages bring.
 """
 
+from collections.abc import Callable
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
@@ -15,7 +16,8 @@ from typer.core import TyperGroup
 
 from tacit.errors import InvalidParameter
 
-GROUP = "tacit.commands"
+GROUP, DEMOS = "tacit.commands", "tacit.demos"
+CLASSROOM = "from a checkout of tacit, run: pip install ./classroom"
 
 # name of a command -> its only allowed entry point, its description, and how to install its package
 EXPECTED = {
@@ -23,8 +25,14 @@ EXPECTED = {
         "tacit_gauntlet.command:gauntlet",
         "Try every published attack on this installation, one line each; exit 1 if any succeeds.",
         "from a checkout of tacit, run: pip install ./gauntlet",
-    )
+    ),
+    "attack": (
+        "tacit_classroom.attack_command:app",
+        "Try the classic attacks on published numbers: on exact answers, and on ours.",
+        CLASSROOM,
+    ),
 }
+EXPECTED_DEMOS = {"overfitting": "tacit_classroom.overfitting:overfitting_story"}
 
 
 class Commands(TyperGroup):
@@ -56,6 +64,17 @@ def command_of(name: str) -> Any:
     for point in found.values():
         return _loaded(point)
     return None
+
+
+def demo_of(name: str) -> Callable[[], Any]:
+    """Return the demo that another package brings; refuse a name that no package of ours has."""
+    if name not in EXPECTED_DEMOS:
+        raise InvalidParameter(f"the demo '{name}' does not exist\nhint: tacit demo, or tacit demo overfitting")
+    for point in entry_points(group=DEMOS, name=name):
+        if point.value == EXPECTED_DEMOS[name]:
+            story: Callable[[], Any] = point.load()
+            return story
+    raise InvalidParameter(f"'tacit demo {name}' is in a separate package that is not installed\nhint: {CLASSROOM}")
 
 
 def _loaded(point: EntryPoint) -> Any:

@@ -11,7 +11,6 @@ from tacit.learning.price import noise_for
 from tacit.learning.rounds import Rounds, train
 from tacit.learning.scoring.holdout import Holdout
 from tacit.learning.scoring.judge import Score
-from tacit.learning.scoring.overfitting import overfitting_story
 from tacit.learning.scoring.scorable import Scorable, Scoring, SqlModel
 from tacit.learning.scoring.sides import RowsUsed, rows_used
 from tacit.learning.scoring.tuning import Tuned, tune
@@ -37,7 +36,6 @@ __all__ = [
     "load",
     "model_text",
     "noise_for",
-    "overfitting_story",
     "rows_used",
     "train",
     "tune",

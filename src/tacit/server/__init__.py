@@ -4,7 +4,9 @@ from tacit.server.access import KnowsTokens
 from tacit.server.app import make_app
 from tacit.server.desk import Desk
 from tacit.server.listening import Listening, check_listening, own_hosts, serve
-from tacit.server.pages import Visits
+from tacit.server.pages import OutsidePages, Visits, language_of, page, say_in
+from tacit.server.problems import Problem, unknown
+from tacit.server.turns import Turns
 from tacit.server.watching import Watching, log_failures_to, log_to_stderr
 from tacit.server.workers import WORKERS_MAX, share_of, usual_workers
 
@@ -13,14 +15,21 @@ __all__ = [
     "Desk",
     "KnowsTokens",
     "Listening",
+    "OutsidePages",
+    "Problem",
+    "Turns",
     "Visits",
     "Watching",
     "check_listening",
+    "language_of",
     "log_failures_to",
     "log_to_stderr",
     "make_app",
     "own_hosts",
+    "page",
+    "say_in",
     "serve",
     "share_of",
+    "unknown",
     "usual_workers",
 ]

@@ -16,6 +16,7 @@ from fastapi import Request, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from tacit.ledger import BudgetStatus, Ledger
+from tacit.server.pages.outside_pages import outside_pages
 from tacit.server.pages.refusal_words import shown_refusal
 from tacit.server.problems import Problem
 
@@ -28,7 +29,7 @@ _SWAPPED = str.maketrans(",.", ".,")
 @cache
 def _environment(language: str) -> Environment:
     made = Environment(
-        loader=FileSystemLoader(HERE / "templates"),
+        loader=FileSystemLoader([folder / "templates" for folder in folders()]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -42,7 +43,15 @@ def _environment(language: str) -> Environment:
 
 @cache
 def _words(language: str) -> gettext.NullTranslations:
-    return gettext.translation("pages", HERE / "words", [language], fallback=True)
+    ours, *others = (gettext.translation("pages", each / "words", [language], fallback=True) for each in folders())
+    for other in others:
+        ours.add_fallback(other)
+    return ours
+
+
+def folders() -> list[Path]:
+    """Return the folders of templates, styles and words: the server's own, then those of other packages."""
+    return [HERE, *(others.folder for others in outside_pages())]
 
 
 def say_in(language: str) -> Callable[[str], str]:
@@ -74,7 +83,7 @@ def in_locale(text: str, language: str) -> str:
 def page(request: Request, template: str, status: int = 200, **values: Any) -> Response:
     """Return a page; pages get the visitor and their own address."""
     language = language_of(request)
-    shown = {"path": request.url.path, "language": language, **values}
+    shown = {"path": request.url.path, "language": language, "links": outside_pages(), **values}
     if isinstance(shown.get("problem"), Problem):
         shown["problem"] = shown_refusal(shown["problem"], language, say_in(language))
     written = _environment(language).get_template(template).render(shown)

@@ -15,12 +15,11 @@ from tacit.server.desk import Desk
 from tacit.server.pages.ask_pages import AskPages
 from tacit.server.pages.curator_pages import CuratorPages
 from tacit.server.pages.ledger_pages import LedgerPages
-from tacit.server.pages.page_look import HERE, budget_bars, page
-from tacit.server.pages.theory_pages import add_theory
+from tacit.server.pages.outside_pages import outside_pages
+from tacit.server.pages.page_look import budget_bars, folders, page
 from tacit.server.pages.visits import COOKIE, VISIT_SECONDS, SignInFirst, Visitors, Visits, read_form
 from tacit.server.problems import Problem, unknown
 
-STATIC = {path.name: path for path in sorted((HERE / "static").iterdir())}
 KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 
 
@@ -60,7 +59,8 @@ def add_pages(app: FastAPI, desk: Desk, visits: Visits) -> None:
     )
     for path, route, kind in routes:
         app.add_api_route(path, route, **kind, include_in_schema=False)
-    add_theory(app, pages.who)
+    for others in outside_pages():
+        others.add(app, visitors.if_signed_in)
 
     async def to_sign_in(_request: Request, _error: Exception) -> Response:
         return RedirectResponse("/sign-in", 303)
@@ -84,6 +84,7 @@ class Pages:
         self.desk = desk
         self.visitors = visitors
         self.who = visitors.who
+        self._static = {path.name: path for folder in folders() for path in (folder / "static").iterdir()}
 
     # --- signing in ---
 
@@ -143,7 +144,7 @@ class Pages:
 
     async def static(self, name: str) -> Response:
         """Give a file of the page's own."""
-        path: Path | None = STATIC.get(name)
+        path: Path | None = self._static.get(name)
         if path is None:
             raise unknown("page")
         return FileResponse(path, media_type=KINDS[path.suffix], headers={"Cache-Control": "public, max-age=3600"})

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import Any
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -119,6 +120,14 @@ class Visitors:
             if problem.status == 401:
                 raise SignInFirst from None
             raise
+
+    async def if_signed_in(self, request: Request) -> dict[str, Any]:
+        """Return a page's `person` and `visit`: None for a visitor who is not signed in."""
+        try:
+            person, visit = await self.who(request)
+        except (SignInFirst, Problem):
+            return {"person": None, "visit": None}
+        return {"person": person, "visit": visit}
 
     async def of(self, request: Request, secret: str) -> Person:
         """Return the owner of a token; wrong ones are counted by address."""

@@ -14,13 +14,13 @@ import pytest
 import tacit
 from tacit.accounting.meaning import explain
 from tacit.asking.session import Session
-from tacit.auditing.attacks import average, difference, members, membership, name_and_shame
-from tacit.auditing.attacks.averaging import ASKED, OTHER, SAME, UNBUDGETED
-from tacit.auditing.attacks.exposure import DELTAS
-from tacit.auditing.attacks.members import MANY_FACTS, ONE_MEAN
-from tacit.auditing.attacks.people import Choices, at_most
 from tacit.errors import BudgetExceeded, InvalidParameter
 from tacit.noise.laplace import DiscreteLaplace
+from tacit_classroom.attacks import average, difference, members, membership, name_and_shame
+from tacit_classroom.attacks.averaging import ASKED, OTHER, SAME, UNBUDGETED
+from tacit_classroom.attacks.exposure import DELTAS
+from tacit_classroom.attacks.members import MANY_FACTS, ONE_MEAN
+from tacit_classroom.attacks.people import Choices, at_most
 from tacit_gauntlet.stage.statistic import binomial_at_least, binomial_at_most
 
 FALSE_ALARM = 1e-9

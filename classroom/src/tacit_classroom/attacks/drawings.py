@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tacit.accounting import explain
-from tacit.auditing.attacks.people import at_most
 from tacit.pictures import (
     BLUE,
     GREEN,
@@ -20,13 +19,14 @@ from tacit.pictures import (
     side_by_side,
     write,
 )
+from tacit_classroom.attacks.people import at_most
 
 if TYPE_CHECKING:
-    from tacit.auditing.attacks.averaging import Averaging
-    from tacit.auditing.attacks.differencing import Differencing
-    from tacit.auditing.attacks.exposure import Exposure
-    from tacit.auditing.attacks.members import Membership
-    from tacit.auditing.attacks.reconstruction import Reconstruction
+    from tacit_classroom.attacks.averaging import Averaging
+    from tacit_classroom.attacks.differencing import Differencing
+    from tacit_classroom.attacks.exposure import Exposure
+    from tacit_classroom.attacks.members import Membership
+    from tacit_classroom.attacks.reconstruction import Reconstruction
 
 CURVE_POINTS = 60
 WORDS_DOWN = 262  # pixels from the top: below the lines
@@ -34,7 +34,7 @@ WORDS_DOWN = 262  # pixels from the top: below the lines
 
 def draw_reconstruction(found: "Reconstruction", path: Path) -> Path:
     """Draw the share of secrets recovered along the number of questions, and along epsilon."""
-    from tacit.auditing.attacks.reconstruction import BUDGET, DIRECT, EXACT, K_ANONYMOUS, SMALL_NOISE
+    from tacit_classroom.attacks.reconstruction import BUDGET, DIRECT, EXACT, K_ANONYMOUS, SMALL_NOISE
 
     y = Axis("secrets recovered", form="~%", values=(0.5, 0.6, 0.7, 0.8, 0.9, 1), domain=(0.42, 1.03))
     if min(point.share for point in (*found.by_questions, *found.by_epsilon)) < 0.44:
@@ -78,7 +78,7 @@ def draw_reconstruction(found: "Reconstruction", path: Path) -> Path:
 
 def draw_averaging(found: "Averaging", path: Path) -> Path:
     """Draw the typical error of an average along the number of repeats."""
-    from tacit.auditing.attacks.averaging import OTHER, SAME, UNBUDGETED
+    from tacit_classroom.attacks.averaging import OTHER, SAME, UNBUDGETED
 
     looks = {
         UNBUDGETED: Look("noise without a budget: fresh every time", RED, "circle"),
@@ -104,7 +104,7 @@ def draw_averaging(found: "Averaging", path: Path) -> Path:
 
 def draw_differencing(found: "Differencing", path: Path) -> Path:
     """Draw how the difference of two counts falls for a yes and for a no, exact and through a budget."""
-    from tacit.auditing.attacks.differencing import BUDGET, EXACT
+    from tacit_classroom.attacks.differencing import BUDGET, EXACT
 
     looks = {
         "yes": Look("the person is in debt", RED, "circle"),
@@ -141,7 +141,7 @@ def draw_differencing(found: "Differencing", path: Path) -> Path:
 
 def draw_membership(found: "Membership", path: Path) -> Path:
     """Draw the attackers' advantage along epsilon, under the most that any can have."""
-    from tacit.auditing.attacks.members import MANY_FACTS, ONE_MEAN
+    from tacit_classroom.attacks.members import MANY_FACTS, ONE_MEAN
 
     looks = {
         MANY_FACTS: Look(f"knows {found.facts:,} facts about the person", BLUE, "diamond", size=80),

@@ -16,11 +16,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tacit.asking import Table, table
-from tacit.auditing.attacks.people import PLACES, Choices, People, Progress, silent, size
 from tacit.noise import Keystream, draw_below
 from tacit.privacy import Integers
 from tacit.privacy import epsilon as pure_loss
 from tacit.query import count
+from tacit_classroom.attacks.people import PLACES, Choices, People, Progress, silent, size
 
 QUESTIONS_MOST = 1_000
 

@@ -15,11 +15,11 @@ import numpy as np
 import pyarrow as pa
 
 from tacit.asking import Table, table
-from tacit.auditing.attacks.people import Choices, Progress, loss_to_try, percent, silent, size, without_warnings
 from tacit.errors import BudgetExceeded
 from tacit.noise import Laplace
 from tacit.privacy import Number
 from tacit.privacy import epsilon as pure_loss
+from tacit_classroom.attacks.people import Choices, Progress, loss_to_try, percent, silent, size, without_warnings
 
 UNBUDGETED, SAME, OTHER = "no budget", "Tacit, same question", "Tacit, other questions"
 REPEATS, REPEATS_MOST = 10_000, 100_000
@@ -80,7 +80,7 @@ class Averaging:
 
     def plot(self, path: str | Path) -> Path:
         """Draw the error of the average along the number of repeats: .png, .svg or .html."""
-        from tacit.auditing.attacks.drawings import draw_averaging
+        from tacit_classroom.attacks.drawings import draw_averaging
 
         return draw_averaging(self, Path(path))
 

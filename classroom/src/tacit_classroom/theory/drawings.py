@@ -22,7 +22,7 @@ from tacit.pictures import (
     side_by_side,
 )
 from tacit.privacy import show
-from tacit.server.pages.theory_experiments import (
+from tacit_classroom.theory.experiments import (
     BUDGET,
     EXACT,
     SMALL_NOISE,

@@ -5,9 +5,9 @@ import pyarrow.csv as pc
 import pyarrow.parquet as pq
 import pytest
 
-from tacit.auditing.attacks import read_people
-from tacit.auditing.attacks.people import PLACES
 from tacit.errors import InvalidParameter
+from tacit_classroom.attacks import read_people
+from tacit_classroom.attacks.people import PLACES
 
 CANARY = "canary-cell"
 

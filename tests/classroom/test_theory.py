@@ -10,8 +10,8 @@ import pytest
 
 import tacit
 from tacit.server import Visits, make_app
-from tacit.server.pages import theory_experiments as experiments
-from tacit.server.pages.theory_pages import TOPICS, found_in, picture_of
+from tacit_classroom.theory import experiments
+from tacit_classroom.theory.lessons import TOPICS, found_in, picture_of
 from tests.server.conftest import House
 
 ODD = (

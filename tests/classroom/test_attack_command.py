@@ -22,7 +22,7 @@ COMMANDS = {
 @pytest.fixture(autouse=True)
 def one_release(monkeypatch):
     """Ask for the averages of many facts once at each epsilon: what is measured is not at stake here."""
-    monkeypatch.setattr(import_module("tacit.auditing.attacks.members"), "RELEASES", 1)
+    monkeypatch.setattr(import_module("tacit_classroom.attacks.members"), "RELEASES", 1)
 
 
 @pytest.fixture

@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 
 from tacit.accounting import explain
 from tacit.asking import table
-from tacit.auditing.attacks.people import (
+from tacit.privacy import Number
+from tacit.privacy import epsilon as pure_loss
+from tacit_classroom.attacks.people import (
     Choices,
     Progress,
     at_most,
@@ -27,8 +29,6 @@ from tacit.auditing.attacks.people import (
     size,
     without_warnings,
 )
-from tacit.privacy import Number
-from tacit.privacy import epsilon as pure_loss
 
 MEMBERS, MEMBERS_LEAST, MEMBERS_MOST = 100, 10, 2_000
 FACTS, FACTS_LEAST, FACTS_MOST = 2_000, 10, 10_000
@@ -85,7 +85,7 @@ class Membership:
 
     def plot(self, path: str | Path) -> Path:
         """Draw each attacker's advantage along epsilon, under the bound: .png, .svg or .html."""
-        from tacit.auditing.attacks.drawings import draw_membership
+        from tacit_classroom.attacks.drawings import draw_membership
 
         return draw_membership(self, Path(path))
 

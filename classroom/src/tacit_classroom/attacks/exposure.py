@@ -13,11 +13,11 @@ from typing import Any
 import pyarrow as pa
 
 from tacit.asking import table
-from tacit.auditing.attacks.people import Progress, silent, size, without_warnings
 from tacit.errors import InvalidParameter
 from tacit.noise import Bernoulli
 from tacit.privacy import epsilon as loss_of
 from tacit.privacy import show
+from tacit_classroom.attacks.people import Progress, silent, size, without_warnings
 
 ROWS, ROWS_LEAST, ROWS_MOST = 10_000, 100, 100_000
 RUNS = 200
@@ -62,7 +62,7 @@ class Exposure:
 
     def plot(self, path: str | Path) -> Path:
         """Draw the probability that some row comes out, along delta: .png, .svg or .html."""
-        from tacit.auditing.attacks.drawings import draw_exposure
+        from tacit_classroom.attacks.drawings import draw_exposure
 
         return draw_exposure(self, Path(path))
 

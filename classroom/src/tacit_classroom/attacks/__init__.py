@@ -7,11 +7,11 @@ frozen, print themselves, are drawn with `.plot("file.png")`, and end in one sen
 Attacks are never charged: our side is a separate table, with a ledger in memory that ends with the attack.
 """
 
-from tacit.auditing.attacks.averaging import average
-from tacit.auditing.attacks.differencing import difference
-from tacit.auditing.attacks.exposure import name_and_shame
-from tacit.auditing.attacks.members import membership
-from tacit.auditing.attacks.people import made_up, read_people
-from tacit.auditing.attacks.reconstruction import reconstruct
+from tacit_classroom.attacks.averaging import average
+from tacit_classroom.attacks.differencing import difference
+from tacit_classroom.attacks.exposure import name_and_shame
+from tacit_classroom.attacks.members import membership
+from tacit_classroom.attacks.people import People, made_up, read_people
+from tacit_classroom.attacks.reconstruction import reconstruct
 
-__all__ = ["average", "difference", "made_up", "membership", "name_and_shame", "read_people", "reconstruct"]
+__all__ = ["People", "average", "difference", "made_up", "membership", "name_and_shame", "read_people", "reconstruct"]

@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 
 from tacit.accounting.meaning import explain
-from tacit.auditing.attacks import made_up, reconstruct, reconstruction
-from tacit.auditing.attacks.answerers import (
+from tacit.errors import InvalidParameter
+from tacit.noise.laplace import DiscreteLaplace
+from tacit_classroom.attacks import made_up, reconstruct, reconstruction
+from tacit_classroom.attacks.answerers import (
     budgeted_answers,
     direct_answers,
     exact_answers,
@@ -21,10 +23,8 @@ from tacit.auditing.attacks.answerers import (
     random_questions,
     small_noise_answers,
 )
-from tacit.auditing.attacks.people import PLACES, People
-from tacit.auditing.attacks.reconstruction import least_squares, linear_program, share_right, solvers_named
-from tacit.errors import InvalidParameter
-from tacit.noise.laplace import DiscreteLaplace
+from tacit_classroom.attacks.people import PLACES, People
+from tacit_classroom.attacks.reconstruction import least_squares, linear_program, share_right, solvers_named
 from tacit_gauntlet.stage.statistic import binomial_at_least, binomial_at_most
 
 FALSE_ALARM = 1e-9
@@ -138,7 +138,7 @@ def test_the_seed_decides_people_and_questions_and_never_noise():
 
 
 def test_without_scipy_least_squares_remains_and_a_program_is_refused(monkeypatch):
-    monkeypatch.setattr("tacit.auditing.attacks.reconstruction.find_spec", lambda _: None)
+    monkeypatch.setattr("tacit_classroom.attacks.reconstruction.find_spec", lambda _: None)
     assert list(solvers_named(None)) == ["least squares"]
     with pytest.raises(InvalidParameter, match=r"pip install 'tacit\[attacks\]'"):
         solvers_named("linear")

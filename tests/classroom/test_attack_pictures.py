@@ -4,8 +4,9 @@ from importlib import import_module
 
 import pytest
 
-from tacit.auditing.attacks import average, difference, membership, name_and_shame
-from tacit.auditing.attacks.reconstruction import (
+from tacit.errors import InvalidParameter
+from tacit_classroom.attacks import average, difference, membership, name_and_shame
+from tacit_classroom.attacks.reconstruction import (
     BUDGET,
     DIRECT,
     EXACT,
@@ -14,7 +15,6 @@ from tacit.auditing.attacks.reconstruction import (
     Reconstruction,
     ReconstructionPoint,
 )
-from tacit.errors import InvalidParameter
 
 
 def rebuilt() -> Reconstruction:
@@ -58,7 +58,7 @@ PICTURES = {
 @pytest.fixture(autouse=True)
 def one_release(monkeypatch):
     """Ask for the averages of many facts once at each epsilon: what is measured is not at stake here."""
-    monkeypatch.setattr(import_module("tacit.auditing.attacks.members"), "RELEASES", 1)
+    monkeypatch.setattr(import_module("tacit_classroom.attacks.members"), "RELEASES", 1)
 
 
 @pytest.mark.parametrize(("made", "words"), PICTURES.values(), ids=PICTURES)

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from tacit.accounting import explain
-from tacit.auditing.attacks.answerers import Questions, budgeted_answers
-from tacit.auditing.attacks.people import (
+from tacit.privacy import Number
+from tacit_classroom.attacks.answerers import Questions, budgeted_answers
+from tacit_classroom.attacks.people import (
     PLACES,
     Progress,
     at_most,
@@ -25,7 +26,6 @@ from tacit.auditing.attacks.people import (
     size,
     without_warnings,
 )
-from tacit.privacy import Number
 
 STREETS, STREETS_LEAST, STREETS_MOST = 2_000, 10, 50_000
 EXACT, BUDGET = "exact", "budget"
@@ -61,7 +61,7 @@ class Differencing:
 
     def plot(self, path: str | Path) -> Path:
         """Draw how the differences fall for a yes and for a no: .png, .svg or .html."""
-        from tacit.auditing.attacks.drawings import draw_differencing
+        from tacit_classroom.attacks.drawings import draw_differencing
 
         return draw_differencing(self, Path(path))
 

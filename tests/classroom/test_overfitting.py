@@ -1,6 +1,6 @@
 """The demo of holdouts: luck is told as skill by a plain one, less by a noisy one, and the theorem's widths."""
 
-from tacit.learning.scoring.overfitting import Overfitting, Told, by_splitting, fooled, guaranteed
+from tacit_classroom.overfitting import Overfitting, Told, by_splitting, fooled, guaranteed
 
 
 def test_a_plain_holdout_is_fooled_and_a_noisy_one_is_fooled_less():

@@ -1,6 +1,6 @@
 """The experiments of the theory pages: five, all with the product's own mechanisms.
 
-The people are made up and cost no budget. Their sizes are limited where inputs are read (`theory_pages.py`). An
+The people are made up and cost no budget. Their sizes are limited where inputs are read (`lessons.py`). An
 experiment returns the contents of its page: numbers with their words, a picture's points, the same in Python.
 
 Random results are a few whole numbers, `drawn`. A page's picture is made from the same ones, by any worker.
@@ -19,9 +19,13 @@ from numpy.typing import NDArray
 from tacit import Gaussian, Laplace, RandomizedResponse, compose, explain
 from tacit.noise import Keystream, draw_below, fresh_bytes
 from tacit.privacy import show
-from tacit.server.pages.wording_of_forms import N_
 
 Rows = tuple[tuple[str, str], ...]  # words, and the number that they name
+
+
+def N_(words: str) -> str:  # noqa: N802 - gettext's own name for words that are translated when they are shown
+    """Mark words for translation; they are translated where a page shows them."""
+    return words
 
 
 def percent(share: float | Fraction) -> str:
@@ -354,7 +358,7 @@ class Rebuilt:
         """The same in Python, through a table with a ledger."""
         sizes = f"rows={STREETS * HOUSES}, questions={self.questions}, epsilon={show(self.epsilon)}"
         return (
-            "from tacit.auditing.attacks import reconstruct\n\n"
+            "from tacit_classroom.attacks import reconstruct\n\n"
             f'print(reconstruct({sizes}, solver="squares", curves=False))'
         )
 

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
-from tacit.cli.screen import check_plot, say
-from tacit.errors import InvalidParameter, json_text
+from tacit.errors import InvalidParameter, json_text, printable
 
 if TYPE_CHECKING:
-    from tacit.auditing import People
+    from tacit_classroom.attacks import People
 
 app = typer.Typer(rich_markup_mode="markdown", pretty_exceptions_enable=False, no_args_is_help=True)
 
@@ -93,7 +92,7 @@ def reconstruct(
     Examples: `tacit attack reconstruct --plot reconstruct.png`;
     `tacit attack reconstruct people.parquet --secret ill --by postcode,age,sex --i-am-the-curator`
     """
-    from tacit.auditing.attacks import reconstruct as run
+    from tacit_classroom.attacks import reconstruct as run
 
     people = _own_people(table, secret, by, rows, allowed=i_am_the_curator)
     words: dict[str, Any] = {} if rows is None else {"rows": rows}
@@ -129,7 +128,7 @@ def average(
 
     Example: `tacit attack average --plot average.png`
     """
-    from tacit.auditing.attacks import average as run
+    from tacit_classroom.attacks import average as run
 
     with _shown(plot) as progress:
         found = run(epsilon=epsilon, repeats=repeats, seed=seed, progress=progress)
@@ -149,7 +148,7 @@ def difference(
 
     Example: `tacit attack difference --epsilon 1`
     """
-    from tacit.auditing.attacks import difference as run
+    from tacit_classroom.attacks import difference as run
 
     with _shown(plot) as progress:
         found = run(epsilon=epsilon, streets=streets, seed=seed, progress=progress)
@@ -173,7 +172,7 @@ def membership(
 
     Example: `tacit attack membership --plot membership.png`
     """
-    from tacit.auditing.attacks import membership as run
+    from tacit_classroom.attacks import membership as run
 
     with _shown(plot) as progress:
         found = run(epsilon=epsilon, members=members, facts=facts, trials=trials, seed=seed, progress=progress)
@@ -191,7 +190,7 @@ def name_and_shame(
 
     Example: `tacit attack name-and-shame --rows 10000`
     """
-    from tacit.auditing.attacks import name_and_shame as run
+    from tacit_classroom.attacks import name_and_shame as run
 
     with _shown(plot) as progress:
         found = run(rows=rows, progress=progress)
@@ -213,7 +212,7 @@ def _own_people(
         )
     if not allowed:
         raise InvalidParameter(WHY_CURATOR)
-    from tacit.auditing import read_people
+    from tacit_classroom.attacks import read_people
 
     columns = [name.strip() for name in by.split(",") if name.strip()]
     return read_people(table, secret=secret.strip(), by=columns, **({} if rows is None else {"rows": rows}))
@@ -222,7 +221,10 @@ def _own_people(
 @contextmanager
 def _shown(plot: Path | None) -> Iterator[Callable[[str, float], None]]:
     """Refuse a picture that cannot be written before the work, and show progress, only on a terminal."""
-    check_plot(plot)
+    if plot is not None:
+        from tacit.pictures import check_path
+
+        check_path(plot)
     if not sys.stderr.isatty():
         yield lambda _what, _share: None
         return
@@ -236,9 +238,7 @@ def _shown(plot: Path | None) -> Iterator[Callable[[str, float], None]]:
 
 
 def _say(found: AttackResult, plot: Path | None, *, as_json: bool) -> None:
-    if as_json:
-        say(json_text(found.record()))
-    else:
-        say(str(found))
+    # names come from a file that others wrote
+    typer.echo(printable(json_text(found.record()) if as_json else str(found), keeping="\n"))
     if plot is not None:
-        say(f"drawn: {found.plot(plot)}", err=True)  # the sentence stays last
+        typer.echo(printable(f"drawn: {found.plot(plot)}"), err=True)  # the sentence stays last

@@ -11,22 +11,18 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 from fastapi import FastAPI, Request, Response
 from starlette.datastructures import QueryParams
 
-from tacit.ledger import Person
 from tacit.pictures import Spec, as_svg, themed
 from tacit.privacy import show
-from tacit.server.pages import theory_experiments as experiments
-from tacit.server.pages import theory_pictures as pictures
-from tacit.server.pages.page_look import language_of, page, say_in
-from tacit.server.pages.visits import SignInFirst, Visit
-from tacit.server.pages.wording_of_forms import N_
-from tacit.server.problems import Problem, unknown
-from tacit.server.turns import Turns
+from tacit.server import OutsidePages, Problem, Turns, language_of, page, say_in, unknown
+from tacit_classroom.theory import drawings, experiments
+from tacit_classroom.theory.experiments import N_
 
 TURNS = 2
 WAITING_MAX = 20  # pages that one address waits for
@@ -35,7 +31,7 @@ _DECIMAL = re.compile(r"\d{1,9}(?:\.\d{1,12})?(?:[eE]-?\d{1,2})?", re.ASCII)
 _DRAWN = re.compile(r"\d{1,9}(?:\.\d{1,9}){0,59}", re.ASCII)
 
 Inputs = tuple[tuple[str, Fraction], ...]
-Who = Callable[[Request], Awaitable[tuple[Person, Visit]]]
+Visitor = Callable[[Request], Awaitable[dict[str, Any]]]
 
 
 @dataclass(frozen=True)
@@ -110,7 +106,7 @@ TOPICS = {
                 EPSILON,
             ),
             experiments.poll,
-            pictures.draw_polls,
+            drawings.draw_polls,
             ("docs/guide/students.md", "docs/guide/local-or-central.md", "docs/proofs/randomized-response.md"),
         ),
         Topic(
@@ -124,7 +120,7 @@ TOPICS = {
                 DELTA,
             ),
             experiments.compare_noises,
-            pictures.draw_noises,
+            drawings.draw_noises,
             ("docs/proofs/laplace.md", "docs/proofs/gaussian.md", "docs/proofs/gaussian-vector.md"),
         ),
         Topic(
@@ -140,7 +136,7 @@ TOPICS = {
                 Field("belief", N_("belief before the answer"), "50", least="1", most="99", step="1", sign="%"),
             ),
             experiments.attack_odds,
-            pictures.draw_odds,
+            drawings.draw_odds,
             ("docs/guide/attacks.md", "docs/proofs/tradeoff.md"),
         ),
         Topic(
@@ -154,7 +150,7 @@ TOPICS = {
                 DELTA,
             ),
             experiments.compose_questions,
-            pictures.draw_totals,
+            drawings.draw_totals,
             ("docs/guide/composition.md", "docs/proofs/composition.md", "docs/proofs/ledger.md"),
             is_drawn=False,
         ),
@@ -170,16 +166,16 @@ TOPICS = {
                 ),
             ),
             experiments.rebuild_secrets,
-            pictures.draw_rebuilt,
+            drawings.draw_rebuilt,
             ("docs/guide/attacks.md",),
         ),
     )
 }
 
 
-def add_theory(app: FastAPI, who: Who) -> None:
+def add_theory(app: FastAPI, visitor: Visitor) -> None:
     """Add the pages that teach."""
-    theory = Theory(who)
+    theory = Theory(visitor)
     routes: tuple[tuple[str, Callable[..., Any]], ...] = (
         ("/theory", theory.index),
         ("/theory/{topic}.svg", theory.picture),
@@ -189,11 +185,14 @@ def add_theory(app: FastAPI, who: Who) -> None:
         app.add_api_route(path, route, methods=["GET"], include_in_schema=False)
 
 
+PAGES = OutsidePages(Path(__file__).parent, "/theory", N_("How it works"), add_theory)
+
+
 class Theory:
     """The contents of every teaching page."""
 
-    def __init__(self, who: Who) -> None:
-        self._who = who
+    def __init__(self, visitor: Visitor) -> None:
+        self._visitor = visitor  # returns the visitor, if signed in: the pages are open to all
         self._turns = Turns(TURNS, waiting_max=WAITING_MAX)
 
     async def index(self, request: Request) -> Response:
@@ -230,14 +229,6 @@ class Theory:
         drawn = tuple(map(int, written.split("."))) if _DRAWN.fullmatch(written) else ()
         svg = await self._in_turn(request, picture_of, shown.name, inputs, drawn, language_of(request))
         return Response(svg, media_type="image/svg+xml")
-
-    async def _visitor(self, request: Request) -> dict[str, Any]:
-        """Return the visitor, if signed in: the pages are open to all."""
-        try:
-            person, visit = await self._who(request)
-        except (SignInFirst, Problem):
-            return {"person": None, "visit": None}
-        return {"person": person, "visit": visit}
 
     async def _in_turn(self, request: Request, work: Callable[..., Any], *given: Any) -> Any:
         """Return what the work gives, done in a thread: two at once, and of one address one."""

@@ -19,7 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.accounting import explain
-from tacit.auditing.attacks.answerers import (
+from tacit.errors import InvalidParameter
+from tacit.privacy import Integers, Number
+from tacit_classroom.attacks.answerers import (
     Answers,
     Questions,
     budgeted_answers,
@@ -29,7 +31,7 @@ from tacit.auditing.attacks.answerers import (
     random_questions,
     small_noise_answers,
 )
-from tacit.auditing.attacks.people import (
+from tacit_classroom.attacks.people import (
     PLACES,
     People,
     Progress,
@@ -40,8 +42,6 @@ from tacit.auditing.attacks.people import (
     size,
     without_warnings,
 )
-from tacit.errors import InvalidParameter
-from tacit.privacy import Integers, Number
 
 # ---- The solvers.
 
@@ -207,7 +207,7 @@ class Reconstruction:
 
     def plot(self, path: str | Path) -> Path:
         """Draw the share that came back along the number of questions and along epsilon: .png, .svg or .html."""
-        from tacit.auditing.attacks.drawings import draw_reconstruction
+        from tacit_classroom.attacks.drawings import draw_reconstruction
 
         if not self.by_epsilon:
             raise InvalidParameter("this attack was run without its curves\nhint: reconstruct(..., curves=True)")

@@ -1,0 +1,28 @@
+"""The house rule of the classroom's package, as a function of a tree {path: source} like those of tidy_rules.py.
+
+Paths of its package begin with "classroom/".
+"""
+
+from importlib import import_module
+
+import tacit
+from tests.tidy_rules import LEVEL, Tree, imported_names
+
+
+def classroom_by_the_faces(tree: Tree) -> list[str]:
+    """The classroom imports the root's public names, and the names that a room states."""
+    return [
+        f"{path}:{line} imports {module}, past the face of a room; import a name that the room's __init__.py states"
+        for path, source in tree.items()
+        for module, line in imported_names(path, source)
+        if module.split(".")[0] == "tacit" and not is_public(module.split(".")[1:])
+    ]
+
+
+def is_public(parts: list[str]) -> bool:
+    """Whether `tacit` followed by these parts is the root, one of its names, a room, or a name that a room states."""
+    if len(parts) < 2:
+        return not parts or parts[0] in LEVEL or parts[0] in tacit.__all__
+    room = import_module(f"tacit.{parts[0]}") if parts[0] in LEVEL else None
+    stated = [] if room is None else getattr(room, "__all__", dir(room) if parts[0] == "errors" else [])
+    return len(parts) == 2 and parts[1] in stated
