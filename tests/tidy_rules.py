@@ -30,7 +30,7 @@ LAYERS = (
     ("tables",),
     ("selection",),
     ("noise",),
-    ("accounting",),
+    ("accounting", "options"),
     ("privacy",),
     ("files", "hold", "json_wire", "memory", "pictures", "typed_sql"),
     ("errors",),

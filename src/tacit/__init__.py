@@ -4,7 +4,8 @@ A map of all rooms, in the order of an answer:
 
 - `asking` opens a table and takes a question to its answer; in it is the only way to pay.
 - `cli` is the `tacit` command, which does the same in a terminal.
-- `server` takes questions over HTTP; `remote` asks there. `json_wire` is how they travel, `hold` when answers leave.
+- `server` takes questions over HTTP; `remote` asks there. `json_wire` is how they travel, with their
+  `options`; `hold` is when answers leave.
 - `tables` holds a table's declaration (what is protected, what is public) and its source of rows.
 - `query` reads SQL or Python into one tree.
 - `plan` decides bounds, sensitivities, noise and cost, from public facts only.

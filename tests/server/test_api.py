@@ -8,8 +8,8 @@ import httpx
 import pytest
 
 from tacit.errors import LedgerError
+from tacit.options import QUESTION, SPENDING
 from tacit.server.app import make_app
-from tacit.server.wording import _QUESTION, _SPENDING
 from tests.server.conftest import House
 
 COUNT = {"sql": "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward", "epsilon": "1"}
@@ -151,7 +151,7 @@ def test_the_openapi_document_names_every_route(house: House) -> None:
     paths = house.send("GET", "/api/v1/openapi.json", token=None).json()["paths"]
     asked = paths["/api/v1/tables/{table}/questions"]["post"]
     schema = asked["requestBody"]["content"]["application/json"]["schema"]
-    assert set(schema["properties"]) == {*_QUESTION, *_SPENDING, "consistent", "accept_noise"}
+    assert set(schema["properties"]) == {*QUESTION, *SPENDING, "consistent", "accept_noise"}
     assert "Idempotency-Key" in [each["name"] for each in asked["parameters"]]
     assert "application/problem+json" in asked["responses"]["default"]["content"]
     assert {"/health", "/api/v1/tables", "/api/v1/tables/{table}/questions"} <= set(paths)

@@ -12,10 +12,10 @@ import pytest
 from tacit.asking.session import Session
 from tacit.errors import EngineError, LedgerError
 from tacit.ledger import Ledger, Person
+from tacit.options import read_wording
 from tacit.server import make_app
 from tacit.server.problems import Problem
 from tacit.server.turns import Turns
-from tacit.server.wording import read_wording
 from tests.server.conftest import Book, House
 
 COUNT = {"sql": "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward", "epsilon": "1"}

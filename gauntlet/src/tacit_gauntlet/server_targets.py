@@ -2,7 +2,7 @@
 
 SERVER_TARGETS: dict[str, str | tuple[str, ...]] = {
     "read_wording": "tacit.server.app:read_wording",
-    "amount in a body": "tacit.server.wording:_amount",
+    "amount in a body": "tacit.options:_read_amount",
     "Desk.run": "tacit.server.desk:Desk._run",
     "Desk.again": "tacit.server.desk:Desk.again",
     "standing": "tacit.server.desk:_standing",

@@ -35,6 +35,7 @@ from tacit.forecast import (
 )
 from tacit.hold import Hold, holding, longest, read_hold
 from tacit.ledger import Asker, Left
+from tacit.options import require_flags
 from tacit.plan import (
     Fact,
     Plan,
@@ -119,9 +120,7 @@ class Question:
         `hold` delays the outcome after a charge until "2s" after asking, or a later tick of that public clock (4 s,
         8 s ...), so that the time shows nothing of the rows. A table's declared hold is kept if it is longer.
         """
-        for word, given in (("consistent", consistent), ("accept_noise", accept_noise)):
-            if not isinstance(given, bool):  # all words are read before the charge
-                raise InvalidParameter(f"{word} must be True or False, not {type(given).__name__}")
+        require_flags(consistent=consistent, accept_noise=accept_noise)
         level = confidence_meaning(confidence)
         asker = self._asker(analyst)
         spend, solved = self._spend(epsilon, delta, error, for_groups_of, weights, noise, level, asker)

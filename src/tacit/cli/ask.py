@@ -7,14 +7,24 @@ and reads no row.
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from tacit.cli.asking_servers import ask_server, plan_server
-from tacit.cli.options import FORMATS, AskOptions, open_question, opening, plan_question, spending, with_options
+from tacit.cli.books import connected
+from tacit.cli.column_options import option_of
+from tacit.cli.options import (
+    FORMATS,
+    AskOptions,
+    TableOptions,
+    open_question,
+    opening,
+    plan_question,
+    with_options,
+)
 from tacit.cli.screen import check_plot, say, working
 from tacit.errors import InvalidParameter, json_text
 
@@ -61,20 +71,27 @@ def ask(options: AskOptions) -> None:
 
 def _asked(options: AskOptions) -> "Answer":
     with working("working"):
-        if options.server is not None:
-            return ask_server(options)
+        words: dict[str, Any] = {"request_id": options.request_id, **options.flags}
+        if options.server is not None:  # which decides whether the question is free
+            question = question_there(options)
+            return question.answer(**words, **options.spending(is_free=True))  # type: ignore[no-any-return]
         opened = opening()
         plan_question(options, opened)  # a budget is for life: it is not declared by a question that is refused
         question = open_question(options, opened, to_plan=False)
-        return question.answer(
-            delta=options.call_delta,
-            request_id=options.request_id,
-            analyst=options.analyst,
-            noise=options.noise,
-            confidence=options.confidence,
-            learn=options.may_learn,
-            **(spending(options, question) | options.flags),
-        )
+        return question.answer(analyst=options.analyst, **words, **options.spending(is_free=question.is_free))
+
+
+def question_there(options: AskOptions) -> Any:
+    """Return the question to a table on a server, where its curator declares it; the token is in $TACIT_TOKEN."""
+    for each in fields(TableOptions):
+        if each.name not in ("source", "delta", "between") and getattr(options, each.name) != each.default:
+            option = "--try" if each.name == "try_out" else option_of(each.name)
+            raise InvalidParameter(
+                f"{option} is declared on the server, and cannot be used with --server\nhint: leave it out; "
+                "ask the curator"
+            )
+    words = {name: given or None for name, given in options.sql_words.items()}
+    return connected(options.server or "")[options.source].sql(options.sql, **words)
 
 
 def check_output(options: AskOptions) -> None:
@@ -143,7 +160,10 @@ def plan(options: AskOptions) -> None:
         raise InvalidParameter("a plan is text, without rows\nhint: --format table or --format json")
     if options.plot is not None:
         raise InvalidParameter("a plan has no numbers to draw\nhint: --plot works with tacit ask")
-    report = plan_question(options, opening()) if options.server is None else plan_server(options)
+    is_here = options.server is None
+    report = (
+        plan_question(options, opening()) if is_here else question_there(options).plan(**options.spending(is_free=True))
+    )
     text = str(report)
     if options.format == "json":
         text = json_text({"plan": text.splitlines(), "loss": str(report.loss)})

@@ -7,7 +7,7 @@ import typer
 from typer.core import TyperGroup
 
 from tacit.cli.ask import check_output, write_text
-from tacit.cli.options import AskOptions, open_question, spending, with_options
+from tacit.cli.options import AskOptions, open_question, with_options
 from tacit.cli.screen import check_plot, say, working
 from tacit.errors import InvalidParameter, json_text
 
@@ -149,9 +149,7 @@ def audit_ask(options: AskOptions) -> None:
         raise InvalidParameter("an audit is text, without rows\nhint: --format table or --format json")
     with working("auditing"):
         question = open_question(options, to_plan=True)
-        plan = question.plan(
-            delta=options.call_delta, noise=options.noise, confidence=options.confidence, **spending(options, question)
-        )
+        plan = question.plan(**options.spending(is_free=question.is_free))
         found = audit_plan(
             plan.only_plan,
             question.session.declaration,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,9 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tacit.asking import Table
-    from tacit.cli.options import AskOptions
+    from tacit.cli.options import TableOptions
     from tacit.ledger import Ledger, RegisteredTable
     from tacit.tables import CatalogEntry, CatalogFile, ColumnFacts, PublicTable, Source
+
+    Opened = Callable[[Any], Source]
 
 
 def read_ends(name: str, written: str) -> tuple[str, str]:
@@ -109,13 +111,13 @@ class FoundEntry:
     entry: CatalogEntry
     file: CatalogFile
 
-    def named(self, options: AskOptions) -> tuple[list[str], list[str]]:
-        """Return the catalog's other protected tables that the SELECT names, and its public ones."""
+    def named(self, sql: str, dialect: str | None) -> tuple[list[str], list[str]]:
+        """Return the catalog's other protected tables that a SELECT names, and its public ones."""
         from tacit.query import tables_named
 
-        if (not self.file.public and len(self.file.tables) == 1) or not options.sql:
+        if not self.file.public and len(self.file.tables) == 1:
             return [], []
-        names = {name.lower() for name in tables_named(options.sql, options.dialect)}
+        names = {name.lower() for name in tables_named(sql, dialect)}
         others = [name for name in self.file.tables if name.lower() in names and name != self.entry.name]
         return others, [name for name in self.file.public if name.lower() in names]
 
@@ -135,15 +137,16 @@ def find_entry(name: str, catalog: str | None) -> FoundEntry | None:
     return FoundEntry(file.tables[name], file)
 
 
-def open_entry(found: FoundEntry, options: AskOptions, opened: Callable[[Any], Source], *, to_plan: bool) -> Table:
+def open_entry(
+    found: FoundEntry, options: TableOptions, opened: Opened, *, to_plan: bool, others: Sequence[str]
+) -> Table:
     """Return the catalog's table, after checking that the command line does not contradict it."""
     import tacit
     from tacit.asking import refuse_unapplied_people
 
     entry, file = found.entry, found.file
     _check_agreement(found, options)
-    named = [entry.name, *found.named(options)[0]]
-    forgets = options.try_out or (to_plan and not all(is_known(file.ledger, name) for name in named))
+    forgets = options.try_out or (to_plan and not all(is_known(file.ledger, name) for name in (entry.name, *others)))
     ledger: Any = MEMORY if forgets else file.ledger
     first = entry.options.get("same_people_as")
     if isinstance(first, str) and first in file.tables:  # the owner of a shared budget must be in the ledger
@@ -160,13 +163,12 @@ def open_entry(found: FoundEntry, options: AskOptions, opened: Callable[[Any], S
 
 
 def open_others(
-    found: FoundEntry, table: Table, options: AskOptions, opened: Callable[[Any], Source]
+    found: FoundEntry, table: Table, names: Sequence[str], publics: Sequence[str], opened: Opened
 ) -> tuple[list[Table | PublicTable], dict[str, int]]:
-    """Return the catalog's other tables that the SELECT names, and how many matches a row may have in public ones."""
+    """Return the catalog's other tables of these names, and how many matches a row may have in public ones."""
     import tacit
 
     file = found.file
-    names, publics = found.named(options)
     others: list[Table | PublicTable] = []
     for name in names:
         entry = file.tables[name]
@@ -193,32 +195,29 @@ def is_known(ledger: str | None, name: str) -> bool:
         return False
 
 
-def _check_agreement(found: FoundEntry, options: AskOptions) -> None:
+def _check_agreement(found: FoundEntry, options: TableOptions) -> None:
     import tacit
 
-    declared_options: dict[str, Any] = dict(found.entry.options)
-    unit = "ROW" if declared_options["unit"] is tacit.ROW else declared_options["unit"]
-    _agree(found, "--unit", options.unit, unit)
-    _agree(found, "--name", options.name, found.entry.name)
-    for option, given, word in (
-        ("--rows-per-unit", read_bound_option(options.rows_per_unit, "--rows-per-unit"), "rows_per_unit"),
-        ("--groups-per-unit", read_bound_option(options.groups_per_unit, "--groups-per-unit"), "groups_per_unit"),
-        ("--rows", options.rows, "rows"),
-        ("--most-rows-per-unit", options.most_rows_per_unit, "most_rows_per_unit"),
-    ):
-        _agree(found, option, given, declared_options.get(word))
-    _agree(found, "--version", options.version, declared_options.get("version"))
-    _agree(found, "--neighbours", options.neighbours, declared_options.get("neighbours", "add-remove"))
-    _agree(found, "--same-people-as", options.same_people_as, declared_options.get("same_people_as"))
+    declared: dict[str, Any] = {"neighbours": "add-remove", **found.entry.options, "name": found.entry.name}
+    declared["unit"] = "ROW" if declared["unit"] is tacit.ROW else declared["unit"]
+    words = ("unit", "name", "rows", "most_rows_per_unit", "version", "neighbours", "same_people_as")
+    given: dict[str, Any] = {word: getattr(options, word) for word in words}
+    for word in ("rows_per_unit", "groups_per_unit"):
+        given[word] = read_bound_option(getattr(options, word), option_of(word))
     if options.ledger is not None:
-        _agree(found, "--ledger", os.path.realpath(options.ledger), os.path.realpath(found.file.ledger or ""))
+        given["ledger"], declared["ledger"] = map(os.path.realpath, (options.ledger, found.file.ledger or ""))
     if options.budget is not None:
-        _agree(
-            found, "--budget", tacit.epsilon(options.budget, delta=options.delta or 0), declared_options.get("budget")
-        )
+        given["budget"] = tacit.epsilon(options.budget, delta=options.delta or 0)
+    for word, value in given.items():
+        _agree(found, option_of(word), value, declared.get(word))
 
 
-def _check_columns(found: FoundEntry, columns: Any, options: AskOptions) -> None:
+def option_of(word: str) -> str:
+    """Return an option as it is written: --rows-per-unit."""
+    return f"--{word.replace('_', '-')}"
+
+
+def _check_columns(found: FoundEntry, columns: Any, options: TableOptions) -> None:
     from tacit.tables import read_between
 
     def facts(column: str, option: str) -> ColumnFacts:

@@ -10,7 +10,7 @@ import typer
 
 from tacit.cli.books import LedgerPath, opened_here
 from tacit.cli.column_options import find_entry
-from tacit.cli.options import AskOptions, open_table, opening
+from tacit.cli.options import TableOptions, open_table, opening, with_options
 from tacit.cli.screen import say, working
 from tacit.errors import QueryRefused, did_you_mean
 
@@ -20,31 +20,18 @@ if TYPE_CHECKING:
 Repeated = list[str] | None
 
 
+@with_options
 def learn(
-    source: Annotated[
-        str, typer.Argument(metavar="TABLE|SOURCE", help="A table of the tacit.toml; or a file, with --unit.")
-    ],
+    options: TableOptions,
     *,
     epsilon: Annotated[str, typer.Option(metavar="E", help="The most that all of it may cost.")],
     by: Annotated[
-        Repeated,
-        typer.Option(metavar="COLUMN", help="A column that questions will group by. Can be repeated."),
+        Repeated, typer.Option(metavar="COLUMN", help="A column that questions will group by. Can be repeated.")
     ] = None,
     column: Annotated[
-        Repeated,
-        typer.Option(metavar="COLUMN", help="A column that they will add up or average. Can be repeated."),
-    ] = None,
-    keys: Annotated[
-        Repeated, typer.Option(metavar="COLUMN=A,B", help="A column's public groups. Can be repeated.")
+        Repeated, typer.Option(metavar="COLUMN", help="A column that they will add up or average. Can be repeated.")
     ] = None,
     again: Annotated[bool, typer.Option("--again", help="Learn anew what is known, and pay for it again.")] = False,
-    unit: Annotated[str | None, typer.Option(metavar="COLUMN|ROW", help="For a file: the column of people.")] = None,
-    budget: Annotated[str | None, typer.Option(metavar="E", help="Of a file that is new to the ledger.")] = None,
-    delta: Annotated[str | None, typer.Option(metavar="D", help="The budget's delta.")] = None,
-    name: Annotated[str | None, typer.Option(metavar="NAME", help="The table's name, if not the file's.")] = None,
-    catalog: Annotated[str | None, typer.Option(metavar="FILE", help="The catalog, if not ./tacit.toml.")] = None,
-    analyst: Annotated[str | None, typer.Option(metavar="NAME", help="The analyst, for the record.")] = None,
-    ledger: LedgerPath = None,
 ) -> None:
     """Learn how much people have and how large values are, once, so that questions need no bounds.
 
@@ -53,12 +40,9 @@ def learn(
 
     Example: `tacit learn orders --epsilon 0.2 --by item --column amount`, then: `tacit facts orders`
     """
-    options = AskOptions(
-        source, "", unit=unit, budget=budget, delta=delta, name=name, keys=keys, catalog=catalog, ledger=ledger
-    )
     with working("learning"):
         table, _ = open_table(options, opening(), to_plan=False)
-        learned = table.learn(epsilon, columns=column or (), by=by or (), again=again, analyst=analyst)
+        learned = table.learn(epsilon, columns=column or (), by=by or (), again=again, analyst=options.analyst)
     say(str(learned) if learned else "No charge was made: these facts are known already. tacit facts shows them.")
 
 

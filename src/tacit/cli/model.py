@@ -6,13 +6,25 @@
 
 import json
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tacit.cli.books import LedgerPath
-from tacit.cli.options import ANSWER, LEDGER, TABLE, AskOptions, open_table, opening
+from tacit.cli.options import (
+    ANSWER,
+    LEDGER,
+    REQUEST,
+    Repeated,
+    TableOptions,
+    flag,
+    open_table,
+    opening,
+    option,
+    required,
+    with_options,
+)
 from tacit.cli.screen import say, working
 from tacit.errors import InvalidParameter, QueryRefused, json_text
 
@@ -24,84 +36,39 @@ MARGIN = 1.96
 
 app = typer.Typer(rich_markup_mode="markdown", pretty_exceptions_enable=False, no_args_is_help=True)
 
-Repeated = list[str] | None
-Source = Annotated[
-    str, typer.Argument(metavar="TABLE|SOURCE", help="A table of the tacit.toml; or a file, with --unit and --budget.")
-]
-Target = Annotated[str, typer.Option(metavar="COLUMN", help="The column to predict: public keys, or a public range.")]
-Epsilon = Annotated[str, typer.Option(metavar="E", help="The most that the fit may cost.", rich_help_panel=ANSWER)]
-Features = Annotated[
-    str | None,
-    typer.Option(
-        metavar="A,B", help="The columns to learn from; all with public facts if left out.", rich_help_panel=ANSWER
-    ),
-]
-Where = Annotated[str | None, typer.Option(metavar="SQL", help="Of which rows.", rich_help_panel=ANSWER)]
-Model = Annotated[
-    str,
-    typer.Option(
-        "--model", metavar="|".join(MODELS), help="Terms of any shape, or a straight line.", rich_help_panel=ANSWER
-    ),
-]
-Counts = Annotated[
-    bool, typer.Option("--counts", help="The target counts something, and effects multiply.", rich_help_panel=ANSWER)
-]
-Interaction = Annotated[
-    Repeated,
-    typer.Option(metavar="A,B", help="Two columns with a term together. Can be repeated.", rich_help_panel=ANSWER),
-]
-Unit = Annotated[
-    str | None, typer.Option(metavar="COLUMN|ROW", help="For a file: the column of people.", rich_help_panel=TABLE)
-]
-Between = Annotated[
-    Repeated,
-    typer.Option(metavar="COLUMN=LOW:HIGH", help="A column's public range. Can be repeated.", rich_help_panel=TABLE),
-]
-Keys = Annotated[
-    Repeated,
-    typer.Option(metavar="COLUMN=A,B", help="A column's public values. Can be repeated.", rich_help_panel=TABLE),
-]
-Type = Annotated[
-    Repeated,
-    typer.Option(metavar="COLUMN=TYPE", help="Of a CSV file: int, float, ... Can be repeated.", rich_help_panel=TABLE),
-]
-Name = Annotated[
-    str | None, typer.Option(metavar="NAME", help="The table's name, if not the file's.", rich_help_panel=TABLE)
-]
-Catalog = Annotated[
-    str | None, typer.Option(metavar="FILE", help="The catalog, if not ./tacit.toml.", rich_help_panel=TABLE)
-]
-Budget = Annotated[
-    str | None,
-    typer.Option(metavar="E", help="How much may ever be learned, of a file that is new.", rich_help_panel=LEDGER),
-]
-Delta = Annotated[str | None, typer.Option(metavar="D", help="With --budget, its delta.", rich_help_panel=LEDGER)]
-TryOut = Annotated[bool, typer.Option("--try", help="Keep no record: for made-up data.", rich_help_panel=LEDGER)]
-Analyst = Annotated[
-    str | None, typer.Option(metavar="NAME", help="The analyst, for the record.", rich_help_panel=LEDGER)
-]
-Share = Annotated[
-    str | None,
-    typer.Option(
-        "--holdout", metavar="SHARE", help="Set this share of people aside; --score scores it.", rich_help_panel=ANSWER
-    ),
-]
-Learn = Annotated[
-    str | None,
-    typer.Option("--learn", metavar="no", help="`no` refuses undeclared columns.", rich_help_panel=ANSWER),
-]
-Save = Annotated[str | None, typer.Option(metavar="FILE", help="Keep the model, as JSON.", rich_help_panel=ANSWER)]
-Plot = Annotated[
-    str | None, typer.Option(metavar="FILE", help="Draw its terms: .png, .svg or .html.", rich_help_panel=ANSWER)
-]
-Request = Annotated[
-    str | None, typer.Option(metavar="ID", help="Requests with the same id are charged once.", rich_help_panel=LEDGER)
-]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.", rich_help_panel=ANSWER)]
 Saved = Annotated[str, typer.Argument(metavar="MODEL", help="A file that `tacit model fit --save` wrote.")]
-Dialect = Annotated[
-    str | None, typer.Option(metavar="DATABASE", help="The SQL dialect: duckdb, postgres, sqlite, spark, ...")
-]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.", rich_help_panel=ANSWER)]
+Epsilon = Annotated[str, typer.Option(metavar="E", help="The most that it may cost.", rich_help_panel=ANSWER)]
+Request = Annotated[str | None, typer.Option(metavar="ID", help=REQUEST, rich_help_panel=LEDGER)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelOptions:
+    """A model as a command line asks for it."""
+
+    target: str = required("COLUMN", "The column to predict: public keys, or a public range.")
+    features: str | None = option("A,B", ANSWER, "The columns to learn from; all with public facts if left out.")
+    where: str | None = option("SQL", ANSWER, "Of which rows.")
+    model: str = option("|".join(MODELS), ANSWER, "Terms of any shape, or a straight line.", default="additive")
+    counts: bool = flag(ANSWER, "The target counts something, and effects multiply.", name="--counts")
+    interaction: Repeated = option("A,B", ANSWER, "Two columns with a term together. Can be repeated.")
+
+    @property
+    def words(self) -> dict[str, Any]:
+        """What `fit` and `plan` of an estimator take."""
+        features = None if self.features is None else [each.strip() for each in self.features.split(",")]
+        return {"target": self.target, "features": features, "where": self.where}
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeptOptions:
+    """What becomes of a fitted model, as a command line asks for it."""
+
+    holdout: str | None = option("SHARE", ANSWER, "Set this share of people aside; `score` scores it.")
+    learn: str | None = option("no", ANSWER, "`no` refuses undeclared columns.")
+    save: str | None = option("FILE", ANSWER, "Keep the model, as JSON.")
+    plot: str | None = option("FILE", ANSWER, "Draw its terms: .png, .svg or .html.")
+    json: bool = flag(ANSWER, "Print JSON.", name="--json")
 
 
 @app.callback()
@@ -117,33 +84,9 @@ def model() -> None:
 
 
 @app.command()
+@with_options
 def fit(
-    source: Source,
-    *,
-    target: Target,
-    epsilon: Epsilon,
-    features: Features = None,
-    where: Where = None,
-    model: Model = "additive",
-    counts: Counts = False,
-    interaction: Interaction = None,
-    holdout: Share = None,
-    learn: Learn = None,
-    save: Save = None,
-    plot: Plot = None,
-    as_json: Json = False,
-    unit: Unit = None,
-    between: Between = None,
-    keys: Keys = None,
-    type: Type = None,
-    name: Name = None,
-    catalog: Catalog = None,
-    budget: Budget = None,
-    delta: Delta = None,
-    try_out: TryOut = False,
-    analyst: Analyst = None,
-    request_id: Request = None,
-    ledger: LedgerPath = None,
+    options: TableOptions, wanted: ModelOptions, kept: KeptOptions, *, epsilon: Epsilon, request_id: Request = None
 ) -> None:
     """Fit a private model to a table: charged once, before a row is read; the same fit again is free.
 
@@ -159,87 +102,46 @@ def fit(
     `tacit model fit adult.parquet --target income --keys 'income=<=50K,>50K' --features age,hours --between age=17:90
     --between hours=1:99 --unit ROW --budget 3 --delta 1e-6 --epsilon 1 --save model.json`
     """
-    _check_writable(save)
-    _check_drawable(plot, model)
-    options = AskOptions(
-        source, "", unit=unit, budget=budget, delta=delta, name=name, keys=keys, between=between, type=type,
-        catalog=catalog, ledger=ledger, try_out=try_out,
-    )  # fmt: skip
-    asked = _features(features)
+    _check_writable(kept.save)
+    _check_drawable(kept.plot, wanted.model)
     with working("learning"):
         opened = opening()
         planned, _ = open_table(options, opened, to_plan=True)
-        estimator = _estimator(planned, target, epsilon, model, interaction, counts=counts)
-        words: dict[str, Any] = {"target": target, "features": asked, "where": where, "learn": _learn(learn)}
-        estimator.plan(_side(planned, holdout), **words)  # a refused fit declares no budget
+        estimator = _estimator(planned, epsilon, wanted)
+        words: dict[str, Any] = {**wanted.words, "learn": _learn(kept.learn)}
+        estimator.plan(_side(planned, kept.holdout), **words)  # a refused fit declares no budget
         table, _ = open_table(options, opened, to_plan=False)
-        estimator.fit(_side(table, holdout), **words, analyst=analyst, request_id=request_id)
-    _tell(table, estimator, save, plot, as_json=as_json)
+        estimator.fit(_side(table, kept.holdout), **words, analyst=options.analyst, request_id=request_id)
+    _tell(table, estimator, kept)
 
 
 @app.command()
-def plan(
-    source: Source,
-    *,
-    target: Target,
-    epsilon: Epsilon,
-    features: Features = None,
-    where: Where = None,
-    model: Model = "additive",
-    counts: Counts = False,
-    interaction: Interaction = None,
-    as_json: Json = False,
-    unit: Unit = None,
-    between: Between = None,
-    keys: Keys = None,
-    type: Type = None,
-    name: Name = None,
-    catalog: Catalog = None,
-    budget: Budget = None,
-    delta: Delta = None,
-    try_out: TryOut = False,
-    ledger: LedgerPath = None,
-) -> None:
+@with_options
+def plan(options: TableOptions, wanted: ModelOptions, *, epsilon: Epsilon, as_json: Json = False) -> None:
     """Show the columns and the cost of a fit: free, and no row is read.
 
     The options are those of `tacit model fit`. Example: `tacit model plan visits --target readmitted --epsilon 1`
     """
-    options = AskOptions(
-        source, "", unit=unit, budget=budget, delta=delta, name=name, keys=keys, between=between, type=type,
-        catalog=catalog, ledger=ledger, try_out=try_out,
-    )  # fmt: skip
     table, _ = open_table(options, opening(), to_plan=True)
-    estimator = _estimator(table, target, epsilon, model, interaction, counts=counts)
-    text = str(estimator.plan(table, target=target, features=_features(features), where=where))
+    text = str(_estimator(table, epsilon, wanted).plan(table, **wanted.words))
     say(json_text({"plan": text.splitlines()}) if as_json else text)
 
 
 @app.command()
+@with_options
 def score(
     saved: Saved,
-    source: Source,
+    options: TableOptions,
     *,
     epsilon: Epsilon,
     holdout: Annotated[
-        str,
-        typer.Option("--holdout", metavar="SHARE", help="The share that was set aside when it was fitted."),
+        str, typer.Option("--holdout", metavar="SHARE", help="The share that was set aside when it was fitted.")
     ] = "0.2",
     even_if_seen: Annotated[
         bool, typer.Option("--even-if-seen", help="Score people it was fitted on too, and say so.")
     ] = False,
     as_json: Json = False,
-    unit: Unit = None,
-    between: Between = None,
-    keys: Keys = None,
-    type: Type = None,
-    name: Name = None,
-    catalog: Catalog = None,
-    budget: Budget = None,
-    delta: Delta = None,
-    try_out: TryOut = False,
-    analyst: Analyst = None,
     request_id: Request = None,
-    ledger: LedgerPath = None,
 ) -> None:
     """Score a saved model on people who were set aside: charged once, every measure with its ±.
 
@@ -250,14 +152,10 @@ def score(
     from tacit.learning import Holdout, load
 
     found = load(saved)
-    options = AskOptions(
-        source, "", unit=unit, budget=budget, delta=delta, name=name, keys=keys, between=between, type=type,
-        catalog=catalog, ledger=ledger, try_out=try_out,
-    )  # fmt: skip
     with working("scoring"):
         table, _ = open_table(options, opening(), to_plan=False)
         scored = Holdout(table, share=holdout).score(
-            found, epsilon=epsilon, even_if_seen=even_if_seen, analyst=analyst, request_id=request_id
+            found, epsilon=epsilon, even_if_seen=even_if_seen, analyst=options.analyst, request_id=request_id
         )
     if as_json:
         measures = {name: {"value": each.value, "margin": each.margin} for name, each in scored.measures.items()}
@@ -313,7 +211,12 @@ def predict(
 
 
 @app.command()
-def sql(saved: Saved, dialect: Dialect = None) -> None:
+def sql(
+    saved: Saved,
+    dialect: Annotated[
+        str | None, typer.Option(metavar="DATABASE", help="The SQL dialect: duckdb, postgres, sqlite, spark, ...")
+    ] = None,
+) -> None:
     """Print a saved model as SQL, escaped for a database: a SELECT, or an expression if the model is linear.
 
     Example: `tacit model sql model.json --dialect postgres`
@@ -326,13 +229,13 @@ def sql(saved: Saved, dialect: Dialect = None) -> None:
     typer.echo(found.to_sql(dialect=dialect))
 
 
-def _tell(table: "Table", estimator: Any, save: str | None, plot: str | None, *, as_json: bool) -> None:
+def _tell(table: "Table", estimator: Any, kept: KeptOptions) -> None:
     """Keep and draw a fitted model if requested, and print it."""
-    if plot is not None:
-        estimator.plot(path=plot)
-    if save is not None:
-        estimator.save(save)
-    if as_json:
+    if kept.plot is not None:
+        estimator.plot(path=kept.plot)
+    if kept.save is not None:
+        estimator.save(kept.save)
+    if kept.json:
         from tacit.learning import model_text
 
         typer.echo(model_text(estimator), nl=False)
@@ -341,10 +244,10 @@ def _tell(table: "Table", estimator: Any, save: str | None, plot: str | None, *,
     if getattr(estimator, "learned_", ""):
         say(estimator.learned_)
     say(_spent(table, estimator))
-    if save is not None:
-        say(f"kept in {save}: tacit model show {save}; tacit model predict {save} rows.csv")
-    if plot is not None:
-        say(f"drawn in {plot}")
+    if kept.save is not None:
+        say(f"kept in {kept.save}: tacit model show {kept.save}; tacit model predict {kept.save} rows.csv")
+    if kept.plot is not None:
+        say(f"drawn in {kept.plot}")
 
 
 def described(estimator: Any) -> str:
@@ -389,20 +292,20 @@ def _scale(link: str) -> str:
     return words.get(link, "number, as a part of its range")
 
 
-def _estimator(table: "Table", target: str, epsilon: str, kind: str, interaction: Repeated, *, counts: bool) -> Any:
+def _estimator(table: "Table", epsilon: str, wanted: ModelOptions) -> Any:
     """Return the estimator that a target's public facts ask for."""
     from tacit.learning import AdditiveClassifier, AdditiveRegressor, LinearRegression
 
-    if kind not in MODELS:
+    if wanted.model not in MODELS:
         raise InvalidParameter(f"--model must be one of {', '.join(MODELS)}")
-    pairs: list[Any] = [tuple(each.split(",")) for each in interaction or ()]
-    if kind == "linear":
-        if pairs or counts:
+    pairs: list[Any] = [tuple(each.split(",")) for each in wanted.interaction or ()]
+    if wanted.model == "linear":
+        if pairs or wanted.counts:
             raise InvalidParameter("--interaction and --counts are of additive models\nhint: leave out --model linear")
         return LinearRegression(epsilon)
-    facts = table.frame.declaration.columns.get(target)
-    if counts or (facts is not None and facts.keys is None and facts.type not in ("bool", "text")):
-        return AdditiveRegressor(epsilon, loss="poisson" if counts else "squared", interactions=pairs)
+    facts = table.frame.declaration.columns.get(wanted.target)
+    if wanted.counts or (facts is not None and facts.keys is None and facts.type not in ("bool", "text")):
+        return AdditiveRegressor(epsilon, loss="poisson" if wanted.counts else "squared", interactions=pairs)
     return AdditiveClassifier(epsilon, interactions=pairs)
 
 
@@ -429,10 +332,6 @@ def _check_drawable(plot: str | None, model: str) -> None:
 
     check_path(Path(plot))
     _check_writable(plot)
-
-
-def _features(written: str | None) -> list[str] | None:
-    return None if written is None else [each.strip() for each in written.split(",")]
 
 
 def _spent(table: "Table", estimator: Any) -> str:

@@ -5,8 +5,8 @@ the product reads them, because 0.1 on a command line means 1/10.
 """
 
 import inspect
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,6 +26,7 @@ from tacit.cli.column_options import (
     whole_number,
 )
 from tacit.errors import InvalidParameter, QueryRefused
+from tacit.options import FLAGS, OPTIONS
 
 if TYPE_CHECKING:
     from tacit.asking import PlanReport, Question, Table
@@ -39,291 +40,169 @@ FORMATS = ("table", "details", "json", "csv", "parquet")
 TABLE = "The table"
 ANSWER = "The answer"
 LEDGER = "The ledger"
+REQUEST = "Requests with the same id are charged once: a repeated one gets the stored answer."
+KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
 Repeated = list[str] | None
 
 
-@dataclass(frozen=True)
-class AskOptions:
+def argument(metavar: str, help: str) -> Any:
+    """Return a field of a command's options that is an argument."""
+    return field(metadata={"typer": lambda _: typer.Argument(metavar=metavar, help=help)})
+
+
+def required(metavar: str, help: str) -> Any:
+    """Return a field of a command's options that must be given."""
+    return field(metadata={"typer": lambda _: typer.Option(metavar=metavar, help=help)})
+
+
+def option(
+    metavar: str = "", panel: str | None = None, help: str | None = None, *, name: str = "", default: Any = None
+) -> Any:
+    """Return a field of a command's options; without words of its own it has those of `tacit.options`."""
+
+    def made(named: str) -> Any:
+        words = help or OPTIONS[named].help
+        return typer.Option(*([name] if name else []), metavar=metavar or None, help=words, rich_help_panel=panel)
+
+    return field(default=default, metadata={"typer": made})
+
+
+def flag(panel: str | None = None, help: str | None = None, *, name: str) -> Any:
+    """Return a field of a command's options that is on or off."""
+    return option("", panel, help, name=name, default=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableOptions:
+    """A table as a command line names or declares it, and its ledger."""
+
+    source: str = argument(
+        "TABLE|SOURCE",
+        "A table of the tacit.toml; or a Parquet or CSV file, a quoted glob, air.duckdb?table=NAME, or"
+        " 'postgresql://host/db?table=SCHEMA.NAME'.",
+    )
+    catalog: str | None = option("FILE", TABLE, "The catalog, if not ./tacit.toml.")
+    unit: str | None = option("COLUMN|ROW", TABLE, f"{OPTIONS['unit'].help} A catalog declares it already.")
+    delta: str | None = option("D", ANSWER)
+    budget: str | None = option(
+        "E", LEDGER, "How much may ever be learned of one unit; needed once, when the ledger does not know the table."
+    )
+    same_people_as: str | None = option("TABLE", LEDGER)
+    rows_per_unit: str | None = option("N|auto", TABLE)
+    groups_per_unit: str | None = option("N|auto", TABLE)
+    rows: int | None = option("N", TABLE)
+    most_rows_per_unit: int | None = option("N", TABLE)
+    between: Repeated = option("NAME=LOW:HIGH", TABLE, f"{OPTIONS['between'].help} Can be repeated.")
+    keys: Repeated = option(
+        "COLUMN=A,B",
+        TABLE,
+        "A column's public groups; all are shown. Without, groups are found privately. Can be repeated.",
+    )
+    type: Repeated = option(
+        "COLUMN=TYPE",
+        TABLE,
+        "Read a column as bool, int, float, decimal, text, date or timestamp; CSV is text. Can be repeated.",
+    )
+    name: str | None = option("NAME", TABLE, "The table's name, if not the file's.")
+    version: int | None = option("N", TABLE)
+    neighbours: str | None = option("add-remove|replace", TABLE)
+    ledger: str | None = option("PATH", LEDGER, "The ledger, if not the one in tacit.toml or in $TACIT_HOME.")
+    try_out: bool = flag(
+        LEDGER, "Keep no record: a ledger in memory, gone when the command ends. For made-up data.", name="--try"
+    )
+    analyst: str | None = option("NAME", LEDGER, "The analyst, for the record.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskOptions(TableOptions):
     """A command line of `ask` or `plan`, unparsed."""
 
-    source: Annotated[
-        str,
-        typer.Argument(
-            metavar="TABLE|SOURCE",
-            help="A table of the tacit.toml; or a Parquet or CSV file, a quoted glob, air.duckdb?table=NAME, or"
-            " 'postgresql://host/db?table=SCHEMA.NAME'.",
-        ),
-    ]
-    sql: Annotated[str, typer.Argument(metavar="SQL", help="One SELECT; FROM names the table, or the file's stem.")]
-    epsilon: Annotated[
-        str | None, typer.Option(metavar="E", help="The most that this whole call may cost.", rich_help_panel=ANSWER)
-    ] = None
-    error: Annotated[
-        Repeated,
-        typer.Option(
-            metavar="[NAME=]2%|N",
-            help="Or how far off it may be: the least epsilon is found for it, from public facts. Can be repeated.",
-            rich_help_panel=ANSWER,
-        ),
-    ] = None
-    for_groups_of: Annotated[
-        int | None,
-        typer.Option(
-            parser=whole_number,
-            metavar="N",
-            help="With --error: how many rows a group has that it must hold for.",
-            rich_help_panel=ANSWER,
-        ),
-    ] = None
-    learn: Annotated[
-        str | None,
-        typer.Option(
-            metavar="S|reuse|fresh|no",
-            help="The share of epsilon that learns missing bounds, e.g. 0.1; they are kept. With no, a question "
-            "that would have to learn is refused. With a WHERE: reuse the whole table's, or learn fresh "
-            "ones.",
-            rich_help_panel=ANSWER,
-        ),
-    ] = None
-    catalog: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="The catalog, if not ./tacit.toml.", rich_help_panel=TABLE),
-    ] = None
-    unit: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN|ROW",
-            help="The column of people (one value per person); ROW if each row is a person. A catalog declares it "
-            "already.",
-            rich_help_panel=TABLE,
-        ),
-    ] = None
-    delta: Annotated[
-        str | None,
-        typer.Option(
-            metavar="D",
-            help="With --budget, the budget's delta, of which a call takes its share; without, this call's own.",
-            rich_help_panel=ANSWER,
-        ),
-    ] = None
-    budget: Annotated[
-        str | None,
-        typer.Option(
-            metavar="E",
-            help="How much may ever be learned of one unit; needed once, when the ledger does not know the table.",
-            rich_help_panel=LEDGER,
-        ),
-    ] = None
-    same_people_as: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TABLE",
-            help="Another table of the ledger about the same people, which shares its budget with this one.",
-            rich_help_panel=LEDGER,
-        ),
-    ] = None
-    rows_per_unit: Annotated[
-        str | None,
-        typer.Option(
-            metavar="N|auto",
-            help="By hand: the most rows of one unit that count in a group. Learned if left out.",
-            rich_help_panel=TABLE,
-        ),
-    ] = None
-    groups_per_unit: Annotated[
-        str | None,
-        typer.Option(
-            metavar="N|auto",
-            help="By hand: the most groups that one unit counts in. Learned if left out.",
-            rich_help_panel=TABLE,
-        ),
-    ] = None
-    rows: Annotated[
-        int | None,
-        typer.Option(
-            parser=whole_number,
-            metavar="N",
-            help="The number of rows of the table, if it is public.",
-            rich_help_panel=TABLE,
-        ),
-    ] = None
-    most_rows_per_unit: Annotated[
-        int | None,
-        typer.Option(
-            parser=whole_number,
-            metavar="N",
-            help="The most rows that any unit can have, if known.",
-            rich_help_panel=TABLE,
-        ),
-    ] = None
-    between: Annotated[
-        Repeated,
-        typer.Option(
-            metavar="NAME=LOW:HIGH",
-            help="By hand: the public range of a column, or of a name in the SELECT; values outside count as its ends. "
-            "Learned if left out. Can be repeated.",
-            rich_help_panel=TABLE,
-        ),
-    ] = None
-    keys: Annotated[
-        Repeated,
-        typer.Option(
-            metavar="COLUMN=A,B",
-            help="A column's public groups; all are shown. Without, groups are found privately. Can be repeated.",
-            rich_help_panel=TABLE,
-        ),
-    ] = None
-    type: Annotated[
-        Repeated,
-        typer.Option(
-            metavar="COLUMN=TYPE",
-            help="Read a column as bool, int, float, decimal, text, date or timestamp; CSV is text. Can be repeated.",
-            rich_help_panel=TABLE,
-        ),
-    ] = None
-    name: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="The table's name, if not the file's.", rich_help_panel=TABLE),
-    ] = None
-    version: Annotated[
-        int | None,
-        typer.Option(
-            parser=whole_number,
-            metavar="N",
-            help="Which state of the data it is; raise it when rows were added. As before, if not said.",
-            rich_help_panel=TABLE,
-        ),
-    ] = None
-    neighbours: Annotated[
-        str | None,
-        typer.Option(
-            metavar="add-remove|replace",
-            help="How neighbouring tables differ; add-remove if left out.",
-            rich_help_panel=TABLE,
-        ),
-    ] = None
-    noise: Annotated[
-        str | None,
-        typer.Option(
-            metavar="laplace|gaussian", help="The noise, if not the one that errs less.", rich_help_panel=ANSWER
-        ),
-    ] = None
-    confidence: Annotated[
-        str,
-        typer.Option(
-            metavar="P", help="The probability that an interval holds the true number.", rich_help_panel=ANSWER
-        ),
-    ] = "0.95"
-    consistent: Annotated[
-        bool,
-        typer.Option(
-            "--consistent",
-            help="Make the numbers possible ones, at no cost: counts not negative, quantiles rising.",
-            rich_help_panel=ANSWER,
-        ),
-    ] = False
-    accept_noise: Annotated[
-        bool,
-        typer.Option(
-            "--accept-noise",
-            help="Answer also what is foreseen to be mostly noise; without, it is refused before it is charged.",
-            rich_help_panel=ANSWER,
-        ),
-    ] = False
-    format: Annotated[
-        str,
-        typer.Option(metavar="|".join(FORMATS), help="How it is written.", rich_help_panel=ANSWER),
-    ] = "table"
-    output: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Write it to a file; parquet needs one.", rich_help_panel=ANSWER),
-    ] = None
-    plot: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE", help="Draw the answer too, as .png, .svg or .html by its ending.", rich_help_panel=ANSWER
-        ),
-    ] = None
-    ledger: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PATH",
-            help="The ledger, if not the one in tacit.toml or in $TACIT_HOME.",
-            rich_help_panel=LEDGER,
-        ),
-    ] = None
-    try_out: Annotated[
-        bool,
-        typer.Option(
-            "--try",
-            help="Keep no record: a ledger in memory, gone when the command ends. For made-up data.",
-            rich_help_panel=LEDGER,
-        ),
-    ] = False
-    analyst: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The analyst, for the record.", rich_help_panel=LEDGER)
-    ] = None
-    request_id: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ID",
-            help="Requests with the same id are charged once: a repeated one gets the stored answer.",
-            rich_help_panel=LEDGER,
-        ),
-    ] = None
-
-    @property
-    def may_learn(self) -> "str | bool | None":
-        """The share that learns, as `answer` reads it."""
-        return False if self.learn == "no" else self.learn
+    sql: str = argument("SQL", OPTIONS["sql"].help)
+    epsilon: str | None = option("E", ANSWER)
+    error: Repeated = option("[NAME=]2%|N", ANSWER, f"{OPTIONS['error'].help} Can be repeated.")
+    for_groups_of: int | None = option("N", ANSWER)
+    learn: str | None = option("S|reuse|fresh|no", ANSWER)
+    noise: str | None = option("laplace|gaussian", ANSWER)
+    confidence: str = option("P", ANSWER, default="0.95")
+    consistent: bool = flag(ANSWER, name="--consistent")
+    accept_noise: bool = flag(ANSWER, name="--accept-noise")
+    format: str = option("|".join(FORMATS), ANSWER, "How it is written.", default="table")
+    output: str | None = option("FILE", ANSWER, "Write it to a file; parquet needs one.")
+    plot: str | None = option("FILE", ANSWER, "Draw the answer too, as .png, .svg or .html by its ending.")
+    request_id: str | None = option("ID", LEDGER, REQUEST)
+    server: str | None = option(
+        "URL", TABLE, "Ask a server's table, by name; the token is in $TACIT_TOKEN. Its declarations are on the server."
+    )
+    dialect: str | None = option("NAME", ANSWER)
+    most: Repeated = option("TABLE=N", ANSWER, f"{OPTIONS['most'].help} Can be repeated.")
 
     @property
     def flags(self) -> dict[str, bool]:
         """The given options that only answers use; public facts do not use them."""
-        words = {"consistent": self.consistent, "accept_noise": self.accept_noise}
-        return {name: True for name, given in words.items() if given}
+        return {name: True for name in FLAGS if getattr(self, name)}
+
+    def spending(self, *, is_free: bool = False) -> dict[str, Any]:
+        """Return the most that the call may cost, its epsilon or the error it must stay within, and how it is spent.
+
+        Neither is needed of a question that is free.
+        """
+        how: dict[str, Any] = {
+            "noise": self.noise,
+            "confidence": self.confidence,
+            "learn": False if self.learn == "no" else self.learn,
+        }
+        # with --budget, --delta is the budget's, and the call takes a share of it
+        how["delta"] = self.delta if self.budget is None else None
+        if self.epsilon is None and self.error is None and is_free:
+            return how
+        if (self.epsilon is None) == (self.error is None):
+            raise InvalidParameter(
+                "give --epsilon (the cost of the call) or --error (the error to keep)\nhint: --epsilon 1, or --error 2%"
+            )
+        if self.error is None:
+            return how | {"epsilon": self.epsilon}
+        how |= {} if self.for_groups_of is None else {"for_groups_of": self.for_groups_of}
+        is_one = len(self.error) == 1 and "=" not in self.error[0]
+        return how | {"error": self.error[0] if is_one else dict(named(self.error, "--error", "stay=2%"))}
 
     @property
-    def call_delta(self) -> str | None:
-        """The delta of this call; None if --delta is the budget's delta, and the call takes a share of it."""
-        return self.delta if self.budget is None else None
-
-    server: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL",
-            help="Ask a server's table, by name; the token is in $TACIT_TOKEN. Its declarations are on the server.",
-            rich_help_panel=TABLE,
-        ),
-    ] = None
-    dialect: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="The dialect of the SELECT, e.g. postgres, bigquery, spark; functions mean what the catalogue says.",
-            rich_help_panel=ANSWER,
-        ),
-    ] = None
-    most: Annotated[
-        Repeated,
-        typer.Option(
-            metavar="TABLE=N",
-            help="How many rows of a public table one row may match in a JOIN; 1 if not said. Can be repeated.",
-            rich_help_panel=ANSWER,
-        ),
-    ] = None
+    def sql_words(self) -> dict[str, Any]:
+        """What belongs to the SELECT: ranges of its names, its dialect, and the matches in public tables."""
+        return {
+            "between": {name: read_ends(name, ends) for name, ends in named(self.between, "--between", "age=0:120")},
+            "dialect": self.dialect,
+            "most": {name: read_matches(number) for name, number in named(self.most, "--most", "wards=2")},
+        }
 
 
-def with_options(command: Callable[[AskOptions], None]) -> Callable[..., None]:
-    """Return the command with every field of `AskOptions` as a separate argument or option, as typer reads them."""
+def with_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Return the command with the fields of its records of options as options of its own, as typer reads them."""
+    given = inspect.signature(command).parameters.values()
+    records: dict[str, Any] = {each.name: each.annotation for each in given if is_dataclass(each.annotation)}
+    shown: list[inspect.Parameter] = []
+    for each in given:
+        shown += [_parameter(part) for part in fields(each.annotation)] if each.name in records else [each]
 
-    def spread(**given: Any) -> None:
-        command(AskOptions(**given))
+    def spread(**written: Any) -> None:
+        made = {
+            name: record(**{each.name: written.pop(each.name) for each in fields(record)})
+            for name, record in records.items()
+        }
+        command(**made, **written)
 
-    spread.__doc__ = command.__doc__
-    spread.__signature__ = inspect.signature(AskOptions)  # type: ignore[attr-defined]
+    spread.__name__, spread.__doc__ = command.__name__, command.__doc__
+    spread.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
     return spread
+
+
+@cache
+def _parameter(part: "Field[Any]") -> inspect.Parameter:
+    info = part.metadata["typer"](part.name)
+    if part.type == int | None:
+        info.parser = whole_number
+    default = inspect.Parameter.empty if part.default is MISSING else part.default
+    return inspect.Parameter(part.name, KEYWORD, default=default, annotation=Annotated[part.type, info])
 
 
 def opening() -> "Opened":
@@ -348,11 +227,11 @@ def open_question(options: AskOptions, opened: "Opened | None" = None, *, to_pla
     entry = find_entry(options.source, options.catalog)
     if entry is not None and is_of_public_facts(options.sql):
         return tacit.catalog(str(entry.file.path)).sql(options.sql)
-    table, ranges = open_table(options, opened, to_plan=to_plan)
-    others, most = ([], {}) if entry is None else open_others(entry, table, options, opened)
-    for name, number in named(options.most, "--most", "wards=2"):
-        most[name] = read_matches(number)
-    return table.sql(options.sql, between=ranges, dialect=options.dialect, tables=others, most=most)
+    names, publics = ([], []) if entry is None else entry.named(options.sql, options.dialect)
+    table, ranges = open_table(options, opened, to_plan=to_plan, others=names)
+    others, most = ([], {}) if entry is None else open_others(entry, table, names, publics, opened)
+    words = options.sql_words
+    return table.sql(options.sql, **words | {"between": ranges, "tables": others, "most": most | words["most"]})
 
 
 def is_of_public_facts(text: str) -> bool:
@@ -362,13 +241,15 @@ def is_of_public_facts(text: str) -> bool:
     return asked_of_public_facts(text) is not None
 
 
-def open_table(options: AskOptions, opened: "Opened", *, to_plan: bool) -> "tuple[Table, dict[str, tuple[str, str]]]":
+def open_table(
+    options: TableOptions, opened: "Opened", *, to_plan: bool, others: Sequence[str] = ()
+) -> "tuple[Table, dict[str, tuple[str, str]]]":
     """Return the table that these options name or declare, and the ranges they give to names in a SELECT."""
     if options.try_out and options.ledger is not None:
         raise InvalidParameter("--try keeps no ledger, so it cannot be used with --ledger\nhint: give one of the two")
     entry = find_entry(options.source, options.catalog)
     if entry is not None:
-        table = open_entry(entry, options, opened, to_plan=to_plan)
+        table = open_entry(entry, options, opened, to_plan=to_plan, others=others)
         ranges = {name: read_ends(name, ends) for name, ends in named(options.between, "--between", "age=0:120")}
         declared = table.frame.declaration.columns
         return table, {
@@ -379,7 +260,7 @@ def open_table(options: AskOptions, opened: "Opened", *, to_plan: bool) -> "tupl
 
 
 def _open_source(
-    options: AskOptions, opened: "Opened", *, ledger: str | None
+    options: TableOptions, opened: "Opened", *, ledger: str | None
 ) -> "tuple[Table, dict[str, tuple[str, str]]]":
     import tacit
 
@@ -416,35 +297,11 @@ def _open_source(
 def plan_question(options: AskOptions, opened: "Opened") -> "PlanReport":
     """Return the plan of the question; it does not declare a table."""
     question = open_question(options, opened, to_plan=True)
-    return question.plan(
-        delta=options.call_delta,
-        analyst=options.analyst,
-        noise=options.noise,
-        confidence=options.confidence,
-        learn=options.may_learn,
-        **spending(options, question),
-    )
-
-
-def spending(options: AskOptions, question: "Question | None") -> dict[str, Any]:
-    """Return the most that the call may cost: its epsilon, or the error it must stay within; None if the call is
-    free."""
-    if options.epsilon is None and options.error is None and question is not None and question.is_free:
-        return {}
-    if (options.epsilon is None) == (options.error is None):
-        raise InvalidParameter(
-            "give --epsilon (the cost of the call) or --error (the error to keep)\nhint: --epsilon 1, or --error 2%"
-        )
-    if options.error is None:
-        return {"epsilon": options.epsilon}
-    groups = {} if options.for_groups_of is None else {"for_groups_of": options.for_groups_of}
-    if len(options.error) == 1 and "=" not in options.error[0]:
-        return {"error": options.error[0], **groups}
-    return {"error": dict(named(options.error, "--error", "stay=2%")), **groups}
+    return question.plan(analyst=options.analyst, **options.spending(is_free=question.is_free))
 
 
 def _public_facts(
-    options: AskOptions, opened: "Opened"
+    options: TableOptions, opened: "Opened"
 ) -> tuple[dict[str, dict[str, Any]], dict[str, tuple[str, str]]]:
     """Return what --type, --between and --keys declare of columns, and --between of names in the SELECT."""
     columns: dict[str, dict[str, Any]] = {

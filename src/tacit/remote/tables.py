@@ -23,7 +23,8 @@ from tacit.asking import (
 )
 from tacit.errors import InvalidParameter, QueryRefused, printable
 from tacit.noise import fresh_bytes
-from tacit.privacy import Number, decimal_meaning, to_text
+from tacit.options import as_sent, require_flags
+from tacit.privacy import Number, decimal_meaning
 from tacit.query import (
     AggregateSpec,
     Frame,
@@ -116,11 +117,8 @@ class RemoteTable(Verbs["RemoteQuestion"]):
             )
         if self.frame != Frame(self.frame.declaration):
             raise QueryRefused("sql asks the whole table\nhint: put the filter and the groups into the SELECT")
-        words = {"per_unit": per_unit, "dialect": dialect, "most": most}
-        asking: dict[str, Any] = {"sql": text} | {name: value for name, value in words.items() if value is not None}
-        if between is not None:
-            asking["between"] = {name: [amount(end, name) for end in ends] for name, ends in between.items()}
-        return RemoteQuestion(self.wire, self.name, asking, text)
+        asked_as = {"sql": text, "between": between, "per_unit": per_unit, "dialect": dialect, "most": most}
+        return RemoteQuestion(self.wire, self.name, as_sent(asked_as), text)
 
     def join(self, other: "RemoteTable | RemotePublic", *, on: Any, how: str = "inner", most: int = 1) -> "RemoteTable":
         """Return this table's rows beside the rows of another of the server that match them, as here (`Table.join`).
@@ -195,8 +193,10 @@ class RemoteQuestion:
         learn: Any = None,
     ) -> RemotePlan:
         """Return what answering would do, cost and give, and whether it fits: free, and no row is read."""
-        spending = _spending(epsilon, delta, error, for_groups_of, weights, noise, confidence, learn)
-        found = self.wire.send("POST", path_of("tables", self.table, "plan"), {**self.asking, **spending}).record
+        spending = {"epsilon": epsilon, "delta": delta, "error": error, "for_groups_of": for_groups_of}
+        spending |= {"weights": weights, "noise": noise, "confidence": confidence, "learn": learn}
+        asked = {**self.asking, **as_sent(spending)}
+        found = self.wire.send("POST", path_of("tables", self.table, "plan"), asked).record
         return RemotePlan(found["text"], found["loss"]["text"], bool(found["fits"]))
 
     def answer(
@@ -218,17 +218,16 @@ class RemoteQuestion:
 
         `request_id` is charged once: given again, also after the connection was lost, it gets the same answer.
         """
-        flags = {"consistent": consistent, "accept_noise": accept_noise}
-        for word, given in flags.items():
-            if not isinstance(given, bool):
-                raise InvalidParameter(f"{word} must be True or False, not {type(given).__name__}")
-        spending = _spending(epsilon, delta, error, for_groups_of, weights, noise, confidence, learn)
+        require_flags(consistent=consistent, accept_noise=accept_noise)
+        spending = {"epsilon": epsilon, "delta": delta, "error": error, "for_groups_of": for_groups_of}
+        spending |= {"weights": weights, "noise": noise, "confidence": confidence, "learn": learn}
+        spending |= {"consistent": consistent or None, "accept_noise": accept_noise or None}
         if epsilon is not None:
             warn_if_large(decimal_meaning(epsilon, name="epsilon"))
         key = fresh_bytes(KEY_BYTES).hex() if request_id is None else request_id
         if not isinstance(key, str) or not key.isascii() or not key.isprintable() or not 0 < len(key) <= 200:
             raise InvalidParameter("request_id must be a text of 1 to 200 letters, digits and signs\nhint: 'report-7'")
-        asked = {**self.asking, **spending, **{word: True for word, given in flags.items() if given}}
+        asked = {**self.asking, **as_sent(spending)}
         reply = self.wire.send("POST", path_of("tables", self.table, "questions"), asked, {"Idempotency-Key": key})
         return answer_in(self.wire, reply)
 
@@ -291,38 +290,3 @@ def answer_in(wire: Wire, reply: Reply) -> Answer:
     entry = record["facts"]["receipt"].get("entry")
     certify = None if entry is None else partial(Server(wire).certificate, int(entry))
     return answer_from(record, json.loads(reply.headers.get("tacit-left", "{}")), certify)
-
-
-def amount(value: Number, name: str) -> str:
-    """Return a number as exact text; a float means its shortest decimal."""
-    return to_text(decimal_meaning(value, name=name))
-
-
-def _spending(
-    epsilon: Number | None,
-    delta: Number | None,
-    error: Any,
-    for_groups_of: int | None,
-    weights: Mapping[str, Number] | None,
-    noise: str | None,
-    confidence: Number,
-    learn: Any,
-) -> dict[str, Any]:
-    """Return the words of a call as they travel: amounts are exact text."""
-    given = {
-        "epsilon": None if epsilon is None else amount(epsilon, "epsilon"),
-        "delta": None if delta is None else amount(delta, "delta"),
-        "error": _wanted(error),
-        "for_groups_of": for_groups_of,
-        "weights": None if weights is None else {name: amount(each, "weights") for name, each in weights.items()},
-        "noise": noise,
-        "confidence": amount(confidence, "confidence"),
-        "learn": learn if learn is None or isinstance(learn, bool | str) else amount(learn, "learn"),
-    }
-    return {name: value for name, value in given.items() if value is not None}
-
-
-def _wanted(error: Any) -> Any:
-    if isinstance(error, Mapping):
-        return {name: _wanted(each) for name, each in error.items()}
-    return error if error is None or isinstance(error, str) else amount(error, "error")

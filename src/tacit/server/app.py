@@ -16,6 +16,7 @@ from tacit import __version__
 from tacit.errors import TacitError
 from tacit.ledger import Person
 from tacit.noise import fresh_bytes
+from tacit.options import read_wording
 from tacit.server.curating import add_curator_routes
 from tacit.server.declaring import add_declaring_route
 from tacit.server.desk import KEY_BYTES, Desk, Given, told
@@ -24,9 +25,8 @@ from tacit.server.mcp import add_mcp_route
 from tacit.server.pages import Visits, add_pages, problem_page
 from tacit.server.problems import MEDIA_TYPE, Problem, misdirected, unknown
 from tacit.server.records import add_record_routes
-from tacit.server.replies import body_of, json_reply
+from tacit.server.replies import KEY_DOCUMENT, body_of, json_reply, question_document, read_key
 from tacit.server.watching import Watching, add_watching_routes, asker
-from tacit.server.wording import KEY_DOCUMENT, body_document, read_key, read_wording
 
 NOTHING = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'"
 OWN_PAGES = "; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'"
@@ -113,7 +113,7 @@ def add_routes(app: FastAPI, desk: Desk, watching: Watching) -> None:
     @app.post(
         "/api/v1/tables/{table}/plan",
         summary="The cost and the expected error of an answer: free",
-        openapi_extra={"requestBody": body_document(may_answer=False)},
+        openapi_extra={"requestBody": question_document(may_answer=False)},
     )
     async def plan(request: Request, table: str) -> Response:
         person = await who(request)
@@ -122,7 +122,7 @@ def add_routes(app: FastAPI, desk: Desk, watching: Watching) -> None:
     @app.post(
         "/api/v1/tables/{table}/questions",
         summary="An answer, charged, on the table's public clock",
-        openapi_extra={"requestBody": body_document(may_answer=True), "parameters": [KEY_DOCUMENT]},
+        openapi_extra={"requestBody": question_document(may_answer=True), "parameters": [KEY_DOCUMENT]},
     )
     async def questions(request: Request, table: str) -> Response:
         person = await who(request)

@@ -26,6 +26,7 @@ from tacit.hold import hold_text
 from tacit.json_wire import scalar_from
 from tacit.ledger import Person
 from tacit.noise import fresh_bytes
+from tacit.options import TABLE, TEXT
 from tacit.server.access import Verb, require
 from tacit.server.curating import require_all
 from tacit.server.desk import Desk
@@ -43,26 +44,8 @@ from tacit.tables import (
 
 _DATABASE = re.compile(r"(?P<path>.+\.(?:duckdb|ddb|db))(?P<table>\?table=.+)?", re.IGNORECASE | re.DOTALL)
 _POSTGRES = re.compile(r"postgres(ql)?://", re.IGNORECASE)
-_COUNT = {"type": "integer", "minimum": 1}
-_TEXT = {"type": "string"}
 CURATE: Verb = "curate"
-OPTIONS: dict[str, Any] = {
-    "name": _TEXT,
-    "source": {"type": "string", "description": "a file under a folder that the server allows, or a PostgreSQL table"},
-    "unit": {"type": "string", "description": "the column of people (one value per person), or ROW"},
-    "budget": {"type": "object", "description": "epsilon or rho, and delta, as decimal text: for life"},
-    "columns": {"type": "object", "description": "public facts about each column: between, step, keys, type"},
-    "rows_per_unit": _COUNT,
-    "groups_per_unit": _COUNT,
-    "neighbours": {"enum": ["add-remove", "replace"]},
-    "population": _COUNT,
-    "rows": _COUNT,
-    "most_rows_per_unit": _COUNT,
-    "version": _COUNT,
-    "accept_large_delta": {"type": "boolean"},
-    "same_people_as": _TEXT,
-    "hold": _TEXT,
-}
+OPTIONS = {"name": TEXT} | {name: each.document for name, each in TABLE.items()}
 _declaring = threading.Lock()
 _ENDINGS = (".parquet", ".pq", ".csv", ".duckdb")
 FILES_MAX = 200

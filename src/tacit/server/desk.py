@@ -25,12 +25,12 @@ from tacit.errors import BeingAnswered, InvalidParameter, LedgerError, QueryRefu
 from tacit.hold import PublicClock, hold_text, noting
 from tacit.json_wire import write_json
 from tacit.ledger import Ledger, Person, name_key
+from tacit.options import Wording, read_wording
 from tacit.query import public_declaration, question_from, tables_named
 from tacit.server.access import Guesses, KnowsTokens, has_token, person_of, require, sees, too_many_guesses
 from tacit.server.problems import Problem, problem_of, refused_after_learning, unknown
 from tacit.server.turns import Turns
 from tacit.server.warming import Warming
-from tacit.server.wording import Wording, read_wording
 from tacit.tables import CatalogEntry, CatalogFile, PublicTable, declaration_record, read_catalog
 
 HOLD = Fraction(2)

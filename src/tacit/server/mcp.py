@@ -16,10 +16,10 @@ from tacit.errors import InvalidParameter, TacitError
 from tacit.json_wire import read_json, tagged, write_json
 from tacit.ledger import Person
 from tacit.noise import fresh_bytes
+from tacit.options import BODY_BYTES_MAX, OPTIONS, read_wording
 from tacit.server.desk import KEY_BYTES, Desk, told
 from tacit.server.problems import Problem
-from tacit.server.replies import Who, body_of, json_reply
-from tacit.server.wording import BODY_BYTES_MAX, QUESTION_DOCUMENT, read_key, read_wording
+from tacit.server.replies import Who, body_of, json_reply, read_key
 
 VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")  # of the protocol, the newest first
 PARSE_ERROR, INVALID_REQUEST, NO_METHOD, INVALID_PARAMS = -32700, -32600, -32601, -32602
@@ -33,8 +33,8 @@ Verb = Callable[[Person, Mapping[str, Any]], Awaitable[Any]]
 
 _TABLE = {"type": "string", "description": "a table's name, as list_tables gives it"}
 _SPENDING = ("sql", "epsilon", "delta", "error", "for_groups_of", "confidence", "noise", "between", "learn")
-_QUESTION = {name: QUESTION_DOCUMENT[name] for name in _SPENDING}
-_NOISE = {"accept_noise": QUESTION_DOCUMENT["accept_noise"]}
+_QUESTION = {name: OPTIONS[name].document for name in _SPENDING}
+_NOISE = {"accept_noise": OPTIONS["accept_noise"].document}
 _KEY = {"type": "string", "description": "charged once under it; sent again, it gets the same answer"}
 TOOLS: tuple[dict[str, Any], ...] = (
     {

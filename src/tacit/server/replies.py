@@ -7,13 +7,21 @@ from fastapi import Request, Response
 from starlette.requests import ClientDisconnect
 
 from tacit.errors import InvalidParameter
-from tacit.json_wire import read_json, write_json
+from tacit.json_wire import write_json
 from tacit.ledger import Person
+from tacit.options import BODY_BYTES_MAX, FLAGS, QUESTION, SPENDING, read_object
 from tacit.server.problems import Problem, unknown
-from tacit.server.wording import BODY_BYTES_MAX
 
 Who = Callable[[Request], Awaitable[Person]]
 NUMBER_DIGITS_MAX = 18
+KEY_MAX = 200
+KEY_DOCUMENT = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "required": False,
+    "schema": {"type": "string", "maxLength": KEY_MAX},
+    "description": "charged once under it; sent again, it gets the same bytes",
+}
 
 
 async def body_of(request: Request) -> bytes:
@@ -33,13 +41,16 @@ async def body_of(request: Request) -> bytes:
 
 async def record_of(request: Request, known: Mapping[str, Any]) -> dict[str, Any]:
     """Return the object that a body holds, if all its names are known."""
-    record = read_json(await body_of(request), bytes_max=BODY_BYTES_MAX)
-    if not isinstance(record, dict):
-        raise InvalidParameter(f"the body must be an object\nhint: its names are {', '.join(known)}")
-    for name in record:
-        if name not in known:
-            raise InvalidParameter(f"the body may not have '{name[:40]}'\nhint: its names are {', '.join(known)}")
-    return record
+    return read_object(await body_of(request), known)
+
+
+def read_key(written: str | None) -> str | None:
+    """Return the key under which a question is charged once, from the Idempotency-Key header."""
+    if written is None:
+        return None
+    if not 0 < len(written) <= KEY_MAX or not written.isascii() or not written.isprintable():
+        raise InvalidParameter(f"an Idempotency-Key has 1 to {KEY_MAX} plain characters\nhint: a random text")
+    return written
 
 
 def number_of(written: str, what: str) -> int:
@@ -54,12 +65,15 @@ def json_reply(record: Any, status: int = 200) -> Response:
     return Response(write_json(record), status, media_type="application/json")
 
 
-def object_document(properties: Mapping[str, Any], required: tuple[str, ...]) -> dict[str, Any]:
+def object_document(properties: Mapping[str, Any], required: tuple[str, ...], **more: Any) -> dict[str, Any]:
     """Return what OpenAPI says of a body that is one object."""
-    schema = {
-        "type": "object",
-        "properties": dict(properties),
-        "required": list(required),
-        "additionalProperties": False,
-    }
-    return {"required": True, "content": {"application/json": {"schema": schema}}}
+    schema = {"type": "object", "properties": dict(properties), **more}
+    schema |= {"required": list(required)} if required else {}
+    return {"required": True, "content": {"application/json": {"schema": {**schema, "additionalProperties": False}}}}
+
+
+def question_document(*, may_answer: bool) -> dict[str, Any]:
+    """Return what OpenAPI says of a body that asks or plans: the names that `read_wording` reads."""
+    options = {**QUESTION, **SPENDING, **(FLAGS if may_answer else {})}
+    one_of = [{"required": ["sql"]}, {"required": ["question"]}]
+    return object_document({name: each.document for name, each in options.items()}, (), oneOf=one_of)

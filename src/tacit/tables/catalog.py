@@ -17,27 +17,13 @@ from typing import Any, NoReturn
 from tacit.errors import InvalidParameter, TacitError
 from tacit.files import read_small
 from tacit.hold import read_hold
+from tacit.options import TABLE
 from tacit.privacy import Loss, epsilon, rho
 from tacit.tables.schema import ROW, read_facts
 
 FILE_NAME = "tacit.toml"
 BYTES_MAX = 4 << 20
-TABLE_OPTIONS = (
-    "source",
-    "unit",
-    "budget",
-    "columns",
-    "rows_per_unit",
-    "groups_per_unit",
-    "neighbours",
-    "population",
-    "rows",
-    "most_rows_per_unit",
-    "version",
-    "accept_large_delta",
-    "same_people_as",
-    "hold",
-)
+TABLE_OPTIONS = tuple(TABLE)
 PUBLIC_OPTIONS = ("source", "columns", "most")
 BUDGET_OPTIONS = ("epsilon", "delta", "rho")
 PERSON_OPTIONS = ("role", "tables", "until", "budget", "period")

@@ -20,6 +20,7 @@ from tacit.answer import Answer, answer_from, answer_record, cells, closing_line
 from tacit.json_wire import write_json
 from tacit.ledger import Person
 from tacit.noise import fresh_bytes
+from tacit.options import read_wording
 from tacit.server.desk import Desk, Given, told
 from tacit.server.pages.mistakes import field_of, fixes_of, mended, two_digits
 from tacit.server.pages.page_look import budget_bars, in_locale, language_of, lines_of_plan, page
@@ -36,7 +37,6 @@ from tacit.server.pages.wording_of_forms import (
     sql_of,
 )
 from tacit.server.problems import Problem, unknown
-from tacit.server.wording import read_wording
 
 # An SVG that is opened by itself may not run anything either.
 PICTURE_HEADERS = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox"}

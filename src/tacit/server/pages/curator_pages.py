@@ -13,6 +13,7 @@ from starlette.datastructures import FormData
 
 from tacit.json_wire import write_json
 from tacit.ledger import Person
+from tacit.options import read_wording
 from tacit.privacy import show
 from tacit.server import curating, declaring
 from tacit.server.access import require
@@ -22,7 +23,6 @@ from tacit.server.pages.visits import Visit, Visitors, read_form
 from tacit.server.pages.wording_of_forms import Chosen, plain_number, sql_of
 from tacit.server.problems import Problem
 from tacit.server.records import facts_read
-from tacit.server.wording import read_wording
 
 PARTS = (2, 5, 10, 20)  # the preview of a budget
 COLUMNS_MAX = 200

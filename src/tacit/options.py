@@ -1,0 +1,234 @@
+"""The options of a question and of a table's declaration: each one's kind of value and its meaning.
+
+All doors share them: the command line and its help, bodies of HTTP and their document, agents, forms, a client that
+asks a server, and the catalog. A body is read here before a plan is made, and a client's values are written here.
+Amounts are decimal text, exact, as on the command line.
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tacit.errors import InvalidParameter
+from tacit.json_wire import read_json, write_json
+from tacit.privacy import Number, decimal_meaning, to_text
+
+BODY_BYTES_MAX = 1 << 20
+NAMES_MAX = 1_000  # in one object of a body
+TEXT: dict[str, Any] = {"type": "string"}
+AMOUNT: dict[str, Any] = {"anyOf": [{"type": "string", "description": "a decimal, exact"}, {"type": "integer"}]}
+_OBJECT: dict[str, Any] = {"type": "object"}
+# the kind of a value -> how OpenAPI has it
+SCHEMAS: dict[str, dict[str, Any]] = {
+    "text": TEXT,
+    "amount": AMOUNT,
+    "amounts": _OBJECT,
+    "error": {"anyOf": [AMOUNT, _OBJECT]},
+    "whole": {"type": "integer"},
+    "count": {"type": "integer", "minimum": 1},
+    "flag": {"type": "boolean"},
+    "learn": {"anyOf": [TEXT, {"type": "boolean"}]},
+    "object": _OBJECT,
+    "ranges": _OBJECT,
+}
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option: the kind of its value, its meaning in a sentence, and the words that it may be."""
+
+    kind: str
+    help: str
+    choices: tuple[str, ...] = ()
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """What OpenAPI says of it."""
+        return {**({"enum": [*self.choices]} if self.choices else SCHEMAS[self.kind]), "description": self.help}
+
+
+QUESTION = {
+    "question": Option("object", "A question's tree, as tacit.connect writes it."),
+    "sql": Option("text", "One SELECT; FROM names the table, or the file's stem."),
+    "between": Option(
+        "ranges",
+        "By hand: the public range of a column, or of a name in the SELECT; values outside count as its ends. Learned "
+        "if left out.",
+    ),
+    "per_unit": Option("object", "How many different values of one unit count, by a COUNT(DISTINCT x)'s own name."),
+    "dialect": Option(
+        "text",
+        "The dialect of the SELECT, e.g. postgres, bigquery, spark; functions mean what the catalogue says.",
+    ),
+    "most": Option("object", "How many rows of a public table one row may match in a JOIN; 1 if not said."),
+}
+SPENDING = {
+    "epsilon": Option("amount", "The most that this whole call may cost."),
+    "delta": Option(
+        "amount",
+        "With a new table's budget, its delta, of which a call takes its share; else this call's own.",
+    ),
+    "error": Option("error", "Or how far off it may be: the least epsilon is found for it, from public facts."),
+    "for_groups_of": Option("whole", "With an error: how many rows a group has that it must hold for."),
+    "weights": Option("amounts", "Which aggregates' errors matter more, by name."),
+    "noise": Option("text", "The noise, if not the one that errs less.", ("laplace", "gaussian")),
+    "confidence": Option("amount", "The probability that an interval holds the true number."),
+    "learn": Option(
+        "learn",
+        "The share of epsilon that learns missing bounds, e.g. 0.1; they are kept. With no, a question that would have "
+        "to learn is refused. With a WHERE: reuse the whole table's, or learn fresh ones.",
+    ),
+}
+FLAGS = {  # only an answer has them
+    "consistent": Option("flag", "Make the numbers possible ones, at no cost: counts not negative, quantiles rising."),
+    "accept_noise": Option(
+        "flag", "Answer also what is foreseen to be mostly noise; without, it is refused before it is charged."
+    ),
+}
+# in the order of a catalog
+TABLE = {
+    "source": Option("text", "A file under a folder that the server allows, or a PostgreSQL table."),
+    "unit": Option(
+        "text",
+        "The column of people (one value per person); ROW if each row is a person.",
+    ),
+    "budget": Option("object", "How much may ever be learned of one unit: epsilon or rho, and delta, as decimal text."),
+    "columns": Option("object", "Public facts about each column: between, step, keys, type."),
+    "rows_per_unit": Option("count", "By hand: the most rows of one unit that count in a group. Learned if left out."),
+    "groups_per_unit": Option("count", "By hand: the most groups that one unit counts in. Learned if left out."),
+    "neighbours": Option("text", "How neighbouring tables differ; add-remove if left out.", ("add-remove", "replace")),
+    "population": Option("count", "About how many people there are."),
+    "rows": Option("count", "The number of rows of the table, if it is public."),
+    "most_rows_per_unit": Option("count", "The most rows that any unit can have, if known."),
+    "version": Option("count", "Which state of the data it is; raise it when rows were added. As before, if not said."),
+    "accept_large_delta": Option("flag", "Take a budget though its delta is large for the population."),
+    "same_people_as": Option(
+        "text", "Another table of the ledger about the same people, which shares its budget with this one."
+    ),
+    "hold": Option("text", "When answers leave, on a public clock: 2s, 500ms."),
+}
+OPTIONS = {**TABLE, **QUESTION, **SPENDING, **FLAGS}
+SQL_ONLY = ("between", "per_unit", "dialect", "most")
+
+
+@dataclass(frozen=True)
+class Wording:
+    """A parsed question: a tree or SQL with its options, the amount to spend, and the original body."""
+
+    tree: Any = None
+    sql: str | None = None
+    sql_words: Mapping[str, Any] = field(default_factory=dict)
+    spending: Mapping[str, Any] = field(default_factory=dict)
+    flags: Mapping[str, Any] = field(default_factory=dict)  # options that only answers use
+    digest: str = ""  # of the body
+    asked: str = ""  # the question's own options, without the amount
+    body: str = ""
+
+
+def read_wording(body: bytes, *, may_answer: bool) -> Wording:
+    """Return what a body asks, or refuse it with the name that is wrong."""
+    example = '{"sql": "SELECT COUNT(*) FROM t", "epsilon": "1"}'
+    record = read_object(body, (*QUESTION, *SPENDING, *(FLAGS if may_answer else ())), example)
+    if ("sql" in record) == ("question" in record):
+        raise InvalidParameter("give a question as a tree, or sql, and not both\nhint: tacit.connect writes the tree")
+    if "question" in record and any(name in record for name in SQL_ONLY):
+        raise InvalidParameter(f"{', '.join(SQL_ONLY)} belong to sql\nhint: a tree has its ranges in its aggregates")
+    return Wording(
+        tree=record.get("question"),
+        sql=None if "sql" not in record else _read("text", record["sql"], "sql"),
+        sql_words=_read_given(record, SQL_ONLY),
+        spending=_read_given(record, SPENDING),
+        flags={name: _read("flag", record.get(name, False), name) for name in FLAGS},
+        digest=hashlib.sha256(body).hexdigest(),
+        asked=hashlib.sha256(write_json([record.get(name) for name in QUESTION])).hexdigest(),
+        body=body.decode(),
+    )
+
+
+def read_object(body: bytes, known: Iterable[str], example: str = "") -> dict[str, Any]:
+    """Return the object that a body holds, if all its names are known."""
+    record, names = read_json(body, bytes_max=BODY_BYTES_MAX), [*known]
+    listed = f"its names are {', '.join(names)}"
+    if not isinstance(record, dict):
+        raise InvalidParameter(f"the body must be an object\nhint: {example or listed}")
+    for name in record:
+        if name not in names:
+            raise InvalidParameter(f"the body may not have '{name[:40]}'\nhint: {listed}")
+    return record
+
+
+def _read_given(record: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    return {name: _read(OPTIONS[name].kind, record[name], name) for name in names if record.get(name) is not None}
+
+
+def _read(kind: str, written: Any, name: str) -> Any:
+    """Return a value of a kind as JSON has it, or refuse it."""
+    is_flag = isinstance(written, bool)
+    if kind == "amounts" or (kind == "error" and isinstance(written, dict)):
+        return {each: _read_amount(amount, name) for each, amount in _read_names(written, name).items()}
+    if kind in ("amount", "error"):
+        return _read_amount(written, name)
+    if kind == "ranges":
+        return {each: _read_pair(ends) for each, ends in _read_names(written, name).items()}
+    if kind == "object":
+        return _read_names(written, name)
+    if kind == "whole" and (is_flag or not isinstance(written, int)):
+        raise InvalidParameter(f'{name} must be a whole number\nhint: {{"{name}": 500}}')
+    if kind == "flag" and not is_flag:
+        raise InvalidParameter(f"{name} must be true or false\nhint: leave it out")
+    if kind in ("text", "learn") and not isinstance(written, str) and not (kind == "learn" and is_flag):
+        raise InvalidParameter(f"{name} must be text\nhint: put it in quotes")
+    return written
+
+
+def _read_amount(written: Any, name: str) -> str | int:
+    if isinstance(written, str) or (isinstance(written, int) and not isinstance(written, bool)):
+        return written
+    raise InvalidParameter(f'{name} must be decimal text\nhint: {{"{name}": "0.5"}}')
+
+
+def _read_names(written: Any, name: str) -> dict[str, Any]:
+    if not isinstance(written, dict):
+        raise InvalidParameter(f"{name} must be an object that maps names to values\nhint: leave it out")
+    if len(written) > NAMES_MAX:
+        raise InvalidParameter(f"{name} has more than {NAMES_MAX} names\nhint: ask several smaller questions")
+    return dict(written)
+
+
+def _read_pair(written: Any) -> tuple[Any, Any]:
+    if not isinstance(written, list) or len(written) != 2:
+        raise InvalidParameter('between gives a pair for each name\nhint: {"between": {"age": ["0", "120"]}}')
+    return _read_amount(written[0], "between"), _read_amount(written[1], "between")
+
+
+def as_sent(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a client's options as they travel: amounts are exact text, and those that were left out do not travel.
+
+    >>> as_sent({"epsilon": 0.1, "delta": None, "learn": "fresh", "consistent": True})
+    {'epsilon': '0.1', 'learn': 'fresh', 'consistent': True}
+    """
+    return {name: _sent(OPTIONS[name].kind, value, name) for name, value in given.items() if value is not None}
+
+
+def _sent(kind: str, value: Any, name: str) -> Any:
+    if kind in ("amounts", "error", "ranges") and isinstance(value, Mapping):
+        return {each: _sent(kind, inner, name) for each, inner in value.items()}
+    if kind == "ranges":
+        return [amount_text(end, name) for end in value]
+    if kind in ("amount", "amounts", "error", "learn"):
+        is_text = isinstance(value, str) and kind in ("error", "learn")
+        return value if is_text or (kind == "learn" and isinstance(value, bool)) else amount_text(value, name)
+    return value
+
+
+def require_flags(**given: object) -> None:
+    """Refuse, before a charge, a flag that is not True or False."""
+    for name, value in given.items():
+        if not isinstance(value, bool):
+            raise InvalidParameter(f"{name} must be True or False, not {type(value).__name__}")
+
+
+def amount_text(value: Number, name: str) -> str:
+    """Return a number as exact text; a float means its shortest decimal."""
+    return to_text(decimal_meaning(value, name=name))
