@@ -1,14 +1,16 @@
 """Tables of a PostgreSQL server: what is opened and refused, how each type's odd cells are read, and one snapshot."""
 
+import dataclasses
 import datetime as dt
 import uuid
 
 import adbc_driver_postgresql.dbapi as adbc
 import psycopg
+import pyarrow as pa
 import pytest
 
 import tacit
-from tacit.tables import open_source, postgres_snapshot
+from tacit.tables import open_source, postgres_catalog, postgres_snapshot
 from tests.tables.postgres_tables import BUDGET, at, opened, spent
 
 
@@ -180,6 +182,21 @@ def test_a_table_that_changes_its_columns_is_refused_before_the_charge(run):
     with pytest.raises(tacit.QueryRefused, match="is gone"):
         table.count().answer(epsilon=2)
     assert spent(table) == 1
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+@pytest.mark.parametrize("where", ["x > 0", "x > 5"])
+def test_cells_of_another_type_than_expected_end_a_question_whether_or_not_there_are_rows(
+    run, monkeypatch, rows, where
+):
+    """A driver of another version may hand over other types; with rows only, a failure shows that there are some."""
+    run(f"CREATE TABLE t (id int, x int); INSERT INTO t SELECT i, 1 FROM generate_series(1, {rows}) i")
+    sent = postgres_catalog._sent
+    monkeypatch.setattr(
+        postgres_catalog, "_sent", lambda *words: dataclasses.replace(sent(*words), sent=pa.large_binary())
+    )
+    with pytest.raises(tacit.EngineError, match="the engine could not finish this question"):
+        opened(run).where(where).count().answer(epsilon=1)
 
 
 # --- types ---

@@ -25,12 +25,12 @@ def exact_rows(table):
 
 @contextmanager
 def at_the_first_batch(monkeypatch, act):
-    """Do something between the first batch of a read and the next."""
+    """Do something between the first rows of a read and the next."""
     read, done = postgres_snapshot.Snapshot._stream, []
 
     def stream(self, select):
         for batch in read(self, select):
-            if not done:
+            if len(batch) and not done:
                 done.append(act())
             yield batch
 

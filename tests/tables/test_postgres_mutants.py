@@ -44,6 +44,23 @@ def ends_quietly(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Snapshot, "_stream", quiet)
 
 
+def rows_only(patch: pytest.MonkeyPatch) -> None:
+    """Look at the types of what is sent only if there are rows."""
+    stream = Snapshot._stream
+
+    def sent(self: Any, select: str) -> Iterator[Any]:
+        yield from (batch for batch in stream(self, select) if len(batch))
+
+    patch.setattr(Snapshot, "_stream", sent)
+
+
+def no_rows(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ask about a table without rows, of which the cells would have another type."""
+    test_postgres.test_cells_of_another_type_than_expected_end_a_question_whether_or_not_there_are_rows(
+        run, monkeypatch, 0, "x > 0"
+    )
+
+
 def fails_quietly(patch: pytest.MonkeyPatch) -> None:
     """Take one stream of several that breaks for the end of its rows."""
     merged = postgres_snapshot.merged
@@ -131,6 +148,7 @@ MUTANTS = {
     "row security is not noticed": Mutant(
         sees_no_policy, test_postgres.test_row_security_in_force_for_this_user_is_refused_and_not_for_one_who_sees_all
     ),
+    "types are looked at with the first row": Mutant(rows_only, no_rows),
     "an address shows its password": Mutant(
         lambda patch: patch.setattr(Server, "__repr__", lambda self: str(self._address)),
         test_postgres.test_a_password_of_a_connection_is_used_and_never_shown,

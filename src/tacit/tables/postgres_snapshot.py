@@ -202,6 +202,8 @@ class Snapshot:
         link = link or self._reader()
         try:
             with link.stream(select) as reader:
+                # of a SELECT without rows too: whoever reads looks at the types before there is a row
+                yield pa.RecordBatch.from_pylist([], schema=reader.schema)
                 yield from reader
         except BaseException:  # also one who stops early: the rest of its rows would wait there
             link.close()
