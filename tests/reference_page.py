@@ -81,7 +81,7 @@ SUBJECTS: dict[str, tuple[str, list[Any], str]] = {
     "Bare mechanisms": (
         "For numbers that you have bounded yourself. They keep no account: each release spends its loss again. "
         "`Gaussian` has the methods of `Laplace`.",
-        [(tacit.Laplace, None), "Gaussian"],
+        [(tacit.Laplace, ["loss", "event", "event_of", "release", "error", "explain"]), "Gaussian"],
         "noisy = tacit.Laplace(sensitivity=1, epsilon=1).release(1234)",
     ),
     "Choices": (

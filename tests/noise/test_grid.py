@@ -48,22 +48,22 @@ def test_what_is_recorded_covers_the_rounded_move_in_l1_and_l2(pairs, sensitivit
     second = [a + float(sensitivity) * shift / len(pairs) for a, shift in pairs]
     moves = [Fraction(b) - Fraction(a) for a, b in zip(first, second, strict=True)]
     exact = max(sum(abs(move) for move in moves), Fraction(1, 10**9))
-    laplace = tacit.Laplace(sensitivity=exact, epsilon=1)._noise(len(pairs), is_float=True)
+    laplace = tacit.Laplace(sensitivity=exact, epsilon=1).draw_for(len(pairs), is_float=True)
     moved = [b - a for a, b in zip(steps_of(first, laplace.step), steps_of(second, laplace.step), strict=True)]
-    assert sum(abs(move) for move in moved) <= laplace.sensitivity
+    assert sum(abs(move) for move in moved) <= laplace.event.sensitivity
     root = Fraction(isqrt(int(sum(move * move for move in moves) * 10**30)) + 1, 10**15)  # above the L2 length
-    gaussian = tacit.Gaussian(sensitivity=root, epsilon=1, delta=1e-6)._noise(len(pairs), is_float=True)
+    gaussian = tacit.Gaussian(sensitivity=root, epsilon=1, delta=1e-6).draw_for(len(pairs), is_float=True)
     moved = [b - a for a, b in zip(steps_of(first, gaussian.step), steps_of(second, gaussian.step), strict=True)]
-    assert sum(move * move for move in moved) <= gaussian.sensitivity_squared
+    assert sum(move * move for move in moved) <= gaussian.event.sensitivity_squared
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 10, 1000, 1023, 10**6])
 @pytest.mark.parametrize("sensitivity", [Fraction(1), Fraction(1, 3), Fraction(12345), Fraction(1, 10**7)], ids=str)
 def test_the_grid_adds_at_most_a_thousandth_to_the_sensitivity(size, sensitivity):
-    laplace = tacit.Laplace(sensitivity=sensitivity, epsilon=1)._noise(size, is_float=True)
-    assert sensitivity < laplace.sensitivity * laplace.step <= sensitivity * Fraction(1001, 1000)
-    gaussian = tacit.Gaussian(sensitivity=sensitivity, epsilon=1, delta=1e-6)._noise(size, is_float=True)
-    length_squared = gaussian.sensitivity_squared * gaussian.step**2
+    laplace = tacit.Laplace(sensitivity=sensitivity, epsilon=1).draw_for(size, is_float=True)
+    assert sensitivity < laplace.event.sensitivity * laplace.step <= sensitivity * Fraction(1001, 1000)
+    gaussian = tacit.Gaussian(sensitivity=sensitivity, epsilon=1, delta=1e-6).draw_for(size, is_float=True)
+    length_squared = gaussian.event.sensitivity_squared * gaussian.step**2
     assert sensitivity**2 < length_squared <= (sensitivity * Fraction(1001, 1000)) ** 2
 
 

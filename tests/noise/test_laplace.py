@@ -76,7 +76,7 @@ def test_tables_of_usual_scales_are_made_at_once(monkeypatch, scale):
     def refuse(*_, **__):
         raise AssertionError("a table was made one by one")
 
-    monkeypatch.setattr(laplace, "certain_thresholds", refuse)
+    monkeypatch.setattr(laplace, "floors_one_by_one", refuse)
     assert all(table.thresholds for table in parts_of(fresh_tables(Fraction(scale), 64)))
 
 
@@ -114,13 +114,13 @@ def test_a_mutant_that_rounds_to_the_nearest_has_wrong_floors(monkeypatch):
 
 @pytest.mark.parametrize("scale", [Fraction(1, 10**6), Fraction(1, 50), Fraction(2**56)], ids=str)
 def test_what_is_in_doubt_at_once_is_made_one_by_one(monkeypatch, scale):
-    asked, certain_thresholds = [], laplace.certain_thresholds
+    asked, one_by_one = [], laplace.floors_one_by_one
 
-    def count(bounds, *, width):
+    def count(cdf, values, *, width):
         asked.append(width)
-        return certain_thresholds(bounds, width=width)
+        return one_by_one(cdf, values, width=width)
 
-    monkeypatch.setattr(laplace, "certain_thresholds", count)
+    monkeypatch.setattr(laplace, "floors_one_by_one", count)
     fresh_tables(scale, 64)
     assert 1 <= len(asked) < 7
 

@@ -317,8 +317,8 @@ def test_the_error_is_in_the_units_of_what_is_released_at_any_scale(sensitivity)
 def test_an_error_is_rounded_up():
     for sensitivity in ("0.001", "1/3", "1e-300"):
         mechanism = tacit.Laplace(sensitivity=sensitivity, epsilon=1)
-        draw = mechanism._noise(1, is_float=True)
-        steps = DiscreteLaplace(draw.scale).law.smallest_bound(Fraction(1, 20), 1)
+        draw = mechanism.draw_for(1, is_float=True)
+        steps = draw.noise.law.smallest_bound(Fraction(1, 20), 1)
         assert Fraction(mechanism.error()) >= (steps + Fraction(1, 2)) * draw.step
 
 

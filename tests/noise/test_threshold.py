@@ -12,7 +12,8 @@ from mpmath import mp, mpf
 from tacit.errors import TacitError
 from tacit.noise.gaussian import DiscreteGaussian, WideGaussian, gaussian_sampler, gaussian_table
 from tacit.noise.laplace import DigitTables, DiscreteLaplace, _digit_table, _top_table, laplace_tables
-from tacit.noise.threshold import ThresholdTable, certain_thresholds, powers
+from tacit.noise.threshold import ThresholdTable, certain_thresholds, floors_one_by_one
+from tacit.privacy import ball
 from tacit_gauntlet.stage.enumeration import GivenBits, OutOfBits
 from tests.noise import oracle
 
@@ -62,12 +63,11 @@ def test_wide_gaussian_tables_are_certain(sigma):
     assert table.thresholds == oracle.floors(oracle.gaussian_cdf(sigma), listed(table), 64)
 
 
-@given(st.integers(1, 2**64 - 1), st.integers(0, 40))
-def test_powers_are_low_by_no_more_than_said(ratio, count):
-    exact = Fraction(2 * ratio + 1, 2**65)  # some r with floor(r·2^64) = ratio
-    for k, (below, error) in zip(range(count), powers(ratio, 64), strict=False):
-        assert below <= exact**k * 2**64 <= below + error
-        assert error == 2 * k
+@pytest.mark.parametrize("true", ["1e-400", "0.3", "0.9999999999999999999999999999"])
+def test_a_floor_by_balls_is_certain_at_either_end(true):
+    exact = Fraction(true)
+    found = floors_one_by_one(lambda _: ball(exact), range(1), width=64)
+    assert found == [exact * 2**64 // 1]
 
 
 def test_thresholds_that_bounds_never_settle_are_an_error_not_a_guess():

@@ -12,14 +12,13 @@ change a floor, None is returned and the caller falls back to balls (docs/proofs
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import lru_cache
-from itertools import islice
 
 import numpy as np
 from flint import arb
 
 from tacit.errors import InvalidParameter
 from tacit.noise.bits import Bits
-from tacit.noise.threshold import PIECE, WIDTH, Bounds, IntegerNoise, ThresholdTable, certain_thresholds, powers
+from tacit.noise.threshold import PIECE, WIDTH, IntegerNoise, ThresholdTable, floors_one_by_one
 from tacit.privacy import (
     SCALE_MAX,
     SCALE_MIN,
@@ -30,7 +29,6 @@ from tacit.privacy import (
     Words,
     ball,
     binary_meaning,
-    certain_floor,
     show,
     working_precision,
 )
@@ -64,7 +62,7 @@ def progression_floors(exponent: Fraction, *, starts: Sequence[Formula], limit: 
     listed = zip(*(_affine(first, ratio, step, columns) for first in firsts), strict=True)
     found = certain_grid(
         offsets=_affine(0, far_ratio, far_step, rows),
-        factors=[below for below, _ in islice(powers(far_ratio, LENGTH), rows)],
+        factors=_affine(1 << LENGTH, far_ratio, 0, rows),
         parts=[part for together in listed for part in together],
         missing=3 * columns + 5 * rows,
     )
@@ -212,20 +210,7 @@ def laplace_tables(scale: Fraction, width: int) -> ThresholdTable | DigitTables:
 
 def _one_table(scale: Fraction, width: int) -> ThresholdTable:
     """Both signs in one table: F(x) = q^-x/(1+q) below zero and 1 - q^(x+1)/(1+q) from zero on."""
-    ratio = _exp_floor(Fraction(1) / scale)
     reach = _reach(Fraction(1) / scale, width)
-
-    def bounds(guard: int) -> Bounds:
-        length = width + guard
-        q = ratio(length)
-        whole = 1 << length
-        tails = []  # bounds of q^k/(1+q) for k = 0 … reach + 1
-        for (power, error), _ in zip(powers(q, length), range(reach + 2), strict=False):
-            tails.append((((power << length) // (whole + q + 1)), -((-(power + error) << length) // (whole + q))))
-        for below, above in reversed(tails[1:]):
-            yield below, above
-        for below, above in tails[1:]:
-            yield whole - above, whole - below
 
     def start() -> arb:
         return 1 / (1 + ball(-Fraction(1) / scale).exp())
@@ -234,24 +219,12 @@ def _one_table(scale: Fraction, width: int) -> ThresholdTable:
     upper = progression_floors(Fraction(1) / scale, starts=[start], limit=_one, count=reach + 1)
     # F(-x-1) = 1 - F(x), and no F(x)·2^64 is an integer: the floors of both add up to 2^64 - 1
     both = None if upper is None else np.concatenate([~upper[::-1], upper])
-    return ThresholdTable(-(reach + 1), _thresholds(both, bounds, width), law.cdf, width=width)
+    return _table(both, law.cdf, range(-(reach + 1), reach + 1), width)
 
 
 def _digit_table(scale: Fraction, weight: int, base: int, width: int) -> ThresholdTable:
     """A digit d in 0 … base-1 with mass proportional to r^d, r = exp(-weight/scale): F(d) = (1-r^(d+1))/(1-r^base)."""
     exponent = Fraction(weight) / scale
-    ratio = _exp_floor(exponent)
-
-    def bounds(guard: int) -> Bounds:
-        length = width + 2 * guard
-        whole = 1 << length
-        listed = [pair for pair, _ in zip(powers(ratio(length), length), range(base + 1), strict=False)]
-        last_below, last_error = listed[base]
-        for below, error in listed[1:base]:
-            yield (
-                (whole - below - error << width + guard) // (whole - last_below),
-                -((-(whole - below) << width + guard) // (whole - last_below - last_error)),
-            )
 
     def cdf(d: int) -> arb:
         return -(ball(-(d + 1) * exponent).expm1()) / -(ball(-base * exponent).expm1())
@@ -260,26 +233,15 @@ def _digit_table(scale: Fraction, weight: int, base: int, width: int) -> Thresho
         return -1 / ball(-base * exponent).expm1()
 
     found = progression_floors(exponent, starts=[lambda: arb(0)], limit=limit, count=base)  # F(-1), F(0), …
-    thresholds = _thresholds(None if found is None else found[1:], bounds, width)
-    return ThresholdTable(0, thresholds, cdf, last=base - 1, width=width)
+    return _table(None if found is None else found[1:], cdf, range(base - 1), width, last=base - 1)
 
 
 def _top_table(scale: Fraction, weight: int, width: int) -> ThresholdTable:
-    """2·top + sign, where top is geometric in r = exp(-weight/scale) and the sign is 0 with chance 1/(1+q)."""
-    exponent = Fraction(weight) / scale
-    ratio, step = _exp_floor(exponent), _exp_floor(Fraction(1) / scale)
-    reach = _reach(exponent, width)
+    """2·top + sign, where top is geometric in r = exp(-weight/scale) and the sign is 0 with chance 1/(1+q).
 
-    def bounds(guard: int) -> Bounds:
-        length = width + guard
-        r, q, whole = ratio(length), step(length), 1 << length
-        for (power, error), _ in zip(powers(r, length), range(reach + 2), strict=False):
-            # F(2k) = 1 - r^k + r^k·(1-r)/(1+q) = 1 - r^k·(q+r)/(1+q);  F(2k+1) = 1 - r^(k+1)
-            yield (
-                whole - -(-(power + error) * (q + r + 2) // (whole + q)),
-                whole - power * (q + r) // (whole + q + 1),
-            )
-            yield whole - -(-(power + error) * (r + 1) // whole), whole - power * r // whole
+    F(2k) = 1 - r^k + r^k·(1-r)/(1+q) = 1 - r^k·(q+r)/(1+q) and F(2k+1) = 1 - r^(k+1).
+    """
+    exponent = Fraction(weight) / scale
 
     def both_signs() -> arb:
         return -ball(-exponent).expm1()
@@ -295,27 +257,24 @@ def _top_table(scale: Fraction, weight: int, width: int) -> ThresholdTable:
             return -ball(-(k + 1) * exponent).expm1()
         return 1 - ball(-k * exponent).exp() * (q + r) / (1 + q)
 
-    found = progression_floors(exponent, starts=[plus, both_signs], limit=_one, count=reach + 2)
-    return ThresholdTable(0, _thresholds(found, bounds, width), cdf, width=width)
+    count = _reach(exponent, width) + 2
+    found = progression_floors(exponent, starts=[plus, both_signs], limit=_one, count=count)
+    return _table(found, cdf, range(2 * count), width)
 
 
-def _thresholds(floors: Words | None, bounds: Callable[[int], Bounds], width: int) -> Words | list[int]:
-    """Return the thresholds of `width` bits: the top of those of 64, or if these are in doubt one by one.
+def _table(
+    floors: Words | None, cdf: Callable[[int], arb], values: range, width: int, *, last: int | None = None
+) -> ThresholdTable:
+    """Return the table of these values: the top bits of their floors, or if these are in doubt one by one.
 
     Privacy: certain either way.
     """
-    if floors is None:
-        return certain_thresholds(bounds, width=width)
-    return floors >> np.uint64(64 - width)
+    cut = floors_one_by_one(cdf, values, width=width) if floors is None else floors >> np.uint64(64 - width)
+    return ThresholdTable(values.start, cut, cdf, last=last, width=width)
 
 
 def _one() -> arb:
     return arb(1)
-
-
-def _exp_floor(exponent: Fraction) -> Callable[[int], int]:
-    """Return a function of a length: floor(exp(-exponent)·2^length), certain."""
-    return lambda length: certain_floor(lambda: ball(-exponent).exp() * arb(2) ** length)
 
 
 def _reach(exponent: Fraction, width: int) -> int:

@@ -3,16 +3,18 @@
 Tables, ledgers and questions are left to others: a caller that releases twice has spent twice.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf, isqrt, nextafter
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from tacit.accounting import gaussian_sigma, gaussian_sigma_vector, laplace_scale
 from tacit.errors import InvalidParameter
 from tacit.noise import grid
 from tacit.noise.gaussian import DiscreteGaussian
 from tacit.noise.laplace import DiscreteLaplace
+from tacit.noise.threshold import IntegerNoise
 from tacit.privacy import (
     SCALE_MAX,
     ApproximateLoss,
@@ -33,8 +35,91 @@ from tacit.privacy import (
 FRACTIONAL = "A fractional sensitivity means float values: they get noise in whole steps of a public grid."
 TOO_WIDE = "Integers would need noise wider than can be drawn: release them as floats, on a coarser grid."
 
+Drawn = TypeVar("Drawn", LaplaceNoise, GaussianNoise)
 
-class Laplace:
+
+@dataclass(frozen=True)
+class NoiseDraw(Generic[Drawn]):
+    """The grid, the noise and the event of one release; the event is in steps of the grid."""
+
+    step: Fraction
+    noise: IntegerNoise
+    event: Drawn
+
+
+class AdditiveMechanism(ABC, Generic[Drawn]):
+    """What the two mechanisms share: the event and the error of a release, and both in words."""
+
+    sensitivity: Fraction
+    epsilon: Fraction
+    norm: str
+
+    @property
+    @abstractmethod
+    def loss(self) -> PureLoss | ApproximateLoss:
+        """The loss of one release."""
+
+    @abstractmethod
+    def draw_for(self, size: int, *, is_float: bool) -> NoiseDraw[Drawn]:
+        """Return the noise for `size` numbers, or refuse if it is wider than can be drawn."""
+
+    @abstractmethod
+    def _integer_words(self) -> str | None:
+        """Return the noise that integers get, in words; None if it is wider than can be drawn."""
+
+    @property
+    def event(self) -> Drawn:
+        """The event of one release: of an integer, or of a float if the sensitivity is not a whole number."""
+        return self.event_of()
+
+    def event_of(self, *, size: int = 1, dtype: type | None = None) -> Drawn:
+        """Return the event that records a release of `size` numbers of this type, in steps of its grid."""
+        return self.draw_for(whole(size, name="size"), is_float=_is_float(dtype, self.sensitivity)).event
+
+    def error(self, confidence: Number = 0.95, *, coordinates: int = 1, dtype: type | None = None) -> int | float:
+        """Return the least a such that, with this confidence, all of `coordinates` outputs are off by at most a.
+
+        For floats that includes half a step, which rounding to the grid can add, and is rounded up. `dtype` is int or
+        float; by default it is float if the sensitivity is not a whole number.
+        """
+        size, is_float = whole(coordinates, name="coordinates"), _is_float(dtype, self.sensitivity)
+        draw = self.draw_for(size, is_float=is_float)
+        steps = draw.noise.law.smallest_bound(1 - confidence_meaning(confidence), size)
+        return _float_at_least((steps + Fraction(1, 2)) * draw.step) if is_float else steps
+
+    def explain(self) -> str:
+        """Return what it does, in words and numbers."""
+        is_whole = _is_whole(self.sensitivity)
+        of_integers = self._integer_words() if is_whole else None
+        kind: type = float if of_integers is None else int
+
+        def within(confidence: float, coordinates: int = 1, dtype: type = kind) -> str:
+            bound = self.error(confidence, coordinates=coordinates, dtype=dtype)
+            return show(Fraction(bound)) if bound < inf else "inf"
+
+        return "\n".join(
+            [
+                f"{type(self).__name__} mechanism: {self.loss} for anything one unit moves by at most "
+                f"{show(self.sensitivity)} ({self.norm}).",
+                of_integers or (TOO_WIDE if is_whole else FRACTIONAL),
+                f"95 % of answers are within {within(0.95)} of the truth, 99 % within {within(0.99)}; "
+                f"all of 100 at once within {within(0.95, 100)} (95 %).",
+                f"Floats are first put on a public grid of step {show(self.draw_for(1, is_float=True).step)}, "
+                "which adds at most 0.1 % to the sensitivity"
+                + (f"; 95 % of them are within {within(0.95, dtype=float)}." if kind is int else "."),
+                *warning(self.epsilon),
+            ]
+        )
+
+    def _noisy(self, exact: Any) -> Any:
+        """Return `exact` plus this mechanism's noise, in the form it came."""
+        values, is_float, shape = grid.read(exact)
+        draw = self.draw_for(max(1, len(values)), is_float=is_float)
+        noisy = grid.add_steps(grid.to_steps(values, draw.step), draw.noise.sample(len(values)))
+        return grid.from_steps(noisy, draw.step, is_float=is_float, shape=shape)
+
+
+class Laplace(AdditiveMechanism[LaplaceNoise]):
     """The Laplace mechanism, for anything one unit moves by at most `sensitivity` in L1.
 
     Privacy: `release` is epsilon-DP for any value, integer or float, scalar or vector, that one unit can move by at
@@ -46,73 +131,44 @@ class Laplace:
     3
     """
 
+    norm = "L1"
+
     def __init__(self, *, sensitivity: Number = 1, epsilon: Number) -> None:
         self.sensitivity = sensitivity_meaning(sensitivity)
         self.epsilon = positive(decimal_meaning(epsilon, name="epsilon"), name="epsilon")
-        self._noise(1, is_float=True)  # refuses parameters with noise that cannot be drawn
+        self.draw_for(1, is_float=True)  # refuses parameters with noise that cannot be drawn
 
     @property
     def loss(self) -> PureLoss:
         """The loss of one release."""
         return PureLoss(self.epsilon)
 
-    @property
-    def event(self) -> LaplaceNoise:
-        """The event of one release: of an integer, or of a float if the sensitivity is not a whole number."""
-        return self.event_of()
-
-    def event_of(self, *, size: int = 1, dtype: type | None = None) -> LaplaceNoise:
-        """Return the event that records a release of `size` numbers of this type, in steps of its grid."""
-        draw = self._noise(whole(size, name="size"), is_float=_is_float(dtype, self.sensitivity))
-        return LaplaceNoise(scale=draw.scale, sensitivity=draw.sensitivity)
-
     def release(self, exact: Any) -> Any:
         """Return `exact` plus noise, in the form it came: an int, a float, or an array of its shape.
 
         Privacy: epsilon-DP; every output lies on a public grid, so no digit of it reveals the input.
         """
-        return _release(self, exact)
-
-    def error(self, confidence: Number = 0.95, *, coordinates: int = 1, dtype: type | None = None) -> int | float:
-        """Return the least a such that, with this confidence, all of `coordinates` outputs are off by at most a.
-
-        For floats that includes half a step, which rounding to the grid can add, and is rounded up. `dtype` is int or
-        float; by default it is float if the sensitivity is not a whole number.
-        """
-        return _error(self, confidence, coordinates, dtype)
-
-    def explain(self) -> str:
-        """Return what it does, in words and numbers."""
-        moves = show(self.sensitivity)
-        noise = f"Integers get discrete Laplace noise of scale {moves}/{show(self.epsilon)}"
-        if not self._draws_integers():
-            noise = TOO_WIDE if _is_whole(self.sensitivity) else FRACTIONAL
-        else:
-            noise = f"{noise} = {show(self.event.scale)}."
-        return "\n".join(
-            [
-                f"Laplace mechanism: {self.loss} for anything one unit moves by at most {moves} (L1).",
-                noise,
-                *_error_lines(self),
-                *warning(self.epsilon),
-            ]
-        )
+        return self._noisy(exact)
 
     def __repr__(self) -> str:
         return f"Laplace(sensitivity={show(self.sensitivity)}, epsilon={show(self.epsilon)})"
 
-    def _noise(self, size: int, *, is_float: bool) -> "_LaplaceDraw":
+    def draw_for(self, size: int, *, is_float: bool) -> NoiseDraw[LaplaceNoise]:
         step = grid.float_step(self.sensitivity, spread=size) if is_float else Fraction(1)
         # rounding to the nearest step moves each coordinate's difference by at most one step
         steps = Fraction(int(self.sensitivity / step) + size) if is_float else self.sensitivity
-        scale = laplace_scale(steps, self.epsilon)
-        return _LaplaceDraw(step=step, sensitivity=steps, scale=_drawable(scale))
+        scale = _drawable(laplace_scale(steps, self.epsilon))
+        return NoiseDraw(step, DiscreteLaplace(scale), LaplaceNoise(scale, steps))
 
-    def _draws_integers(self) -> bool:
-        return _is_whole(self.sensitivity) and self.sensitivity / self.epsilon <= SCALE_MAX
+    def _integer_words(self) -> str | None:
+        scale = laplace_scale(self.sensitivity, self.epsilon)
+        if scale > SCALE_MAX:
+            return None
+        divided = f"{show(self.sensitivity)}/{show(self.epsilon)}"
+        return f"Integers get discrete Laplace noise of scale {divided} = {show(scale)}."
 
 
-class Gaussian:
+class Gaussian(AdditiveMechanism[GaussianNoise]):
     """The Gaussian mechanism, for anything one unit moves by at most `sensitivity` in L2.
 
     Privacy: `release` is (epsilon, delta)-DP for any value, integer or float, scalar or vector, that one unit can move
@@ -124,137 +180,52 @@ class Gaussian:
     8
     """
 
+    norm = "L2"
+
     def __init__(self, *, sensitivity: Number = 1, epsilon: Number, delta: Number) -> None:
         self.sensitivity = sensitivity_meaning(sensitivity)
         self.epsilon = positive(decimal_meaning(epsilon, name="epsilon"), name="epsilon")
         self.delta = positive(delta_meaning(delta), name="delta")
-        self._noise(1, is_float=True)  # refuses parameters with noise that cannot be drawn
+        self.draw_for(1, is_float=True)  # refuses parameters with noise that cannot be drawn
 
     @property
     def loss(self) -> ApproximateLoss:
         """The loss of one release."""
         return ApproximateLoss(self.epsilon, self.delta)
 
-    @property
-    def event(self) -> GaussianNoise:
-        """The event of one release: of an integer, or of a float if the sensitivity is not a whole number."""
-        return self.event_of()
-
-    def event_of(self, *, size: int = 1, dtype: type | None = None) -> GaussianNoise:
-        """Return the event that records a release of `size` numbers of this type, in steps of its grid."""
-        draw = self._noise(whole(size, name="size"), is_float=_is_float(dtype, self.sensitivity))
-        return GaussianNoise(sigma=draw.sigma, sensitivity_squared=draw.sensitivity_squared, scalar=size == 1)
-
     def release(self, exact: Any) -> Any:
         """Return `exact` plus noise, in the form it came: an int, a float, or an array of its shape.
 
         Privacy: (epsilon, delta)-DP; every output lies on a public grid, so no digit of it reveals the input.
         """
-        return _release(self, exact)
-
-    def error(self, confidence: Number = 0.95, *, coordinates: int = 1, dtype: type | None = None) -> int | float:
-        """Return the least a such that, with this confidence, all of `coordinates` outputs are off by at most a.
-
-        For floats that includes half a step, which rounding to the grid can add, and is rounded up. `dtype` is int or
-        float; by default it is float if the sensitivity is not a whole number.
-        """
-        return _error(self, confidence, coordinates, dtype)
-
-    def explain(self) -> str:
-        """Return what it does, in words and numbers."""
-        moves = show(self.sensitivity)
-        if self._draws_integers():
-            one, many = show(self.event.sigma), show(self.event_of(size=2).sigma)
-            noise = f"An integer gets discrete Gaussian noise of sigma {one}; for several integers, it is {many} each."
-        else:
-            noise = TOO_WIDE if _is_whole(self.sensitivity) else FRACTIONAL
-        return "\n".join(
-            [
-                f"Gaussian mechanism: {self.loss} for anything one unit moves by at most {moves} (L2).",
-                noise,
-                *_error_lines(self),
-                *warning(self.epsilon),
-            ]
-        )
+        return self._noisy(exact)
 
     def __repr__(self) -> str:
         return f"Gaussian(sensitivity={show(self.sensitivity)}, epsilon={show(self.epsilon)}, delta={show(self.delta)})"
 
-    def _noise(self, size: int, *, is_float: bool) -> "_GaussianDraw":
+    def draw_for(self, size: int, *, is_float: bool) -> NoiseDraw[GaussianNoise]:
         root = isqrt(size - 1) + 1  # at least the square root of size
         step = grid.float_step(self.sensitivity, spread=root) if is_float else Fraction(1)
         steps = self.sensitivity / step + root if is_float else self.sensitivity
-        sigma = (
+        sigma = _drawable(
             gaussian_sigma(steps, self.epsilon, self.delta)
             if size == 1
             else gaussian_sigma_vector(steps * steps, self.epsilon, self.delta)
         )
-        return _GaussianDraw(step=step, sensitivity_squared=steps * steps, sigma=_drawable(sigma))
+        return NoiseDraw(step, DiscreteGaussian(sigma), GaussianNoise(sigma, steps * steps, scalar=size == 1))
 
-    def _draws_integers(self) -> bool:
-        if not _is_whole(self.sensitivity):
-            return False
-        return gaussian_sigma_vector(self.sensitivity**2, self.epsilon, self.delta) <= SCALE_MAX
-
-
-@dataclass(frozen=True)
-class _LaplaceDraw:
-    step: Fraction
-    sensitivity: Fraction
-    scale: Fraction
-
-    @property
-    def noise(self) -> DiscreteLaplace:
-        return DiscreteLaplace(self.scale)
-
-
-@dataclass(frozen=True)
-class _GaussianDraw:
-    step: Fraction
-    sensitivity_squared: Fraction
-    sigma: Fraction
-
-    @property
-    def noise(self) -> DiscreteGaussian:
-        return DiscreteGaussian(self.sigma)
-
-
-def _release(mechanism: Laplace | Gaussian, exact: Any) -> Any:
-    """Return `exact` plus a mechanism's noise, in the form it came."""
-    values, is_float, shape = grid.read(exact)
-    draw = mechanism._noise(max(1, len(values)), is_float=is_float)
-    noisy = grid.add_steps(grid.to_steps(values, draw.step), draw.noise.sample(len(values)))
-    return grid.from_steps(noisy, draw.step, is_float=is_float, shape=shape)
-
-
-def _error(mechanism: Laplace | Gaussian, confidence: Number, coordinates: int, dtype: type | None) -> int | float:
-    """Return the error that all of `coordinates` outputs stay within, with this confidence."""
-    size, is_float = whole(coordinates, name="coordinates"), _is_float(dtype, mechanism.sensitivity)
-    draw = mechanism._noise(size, is_float=is_float)
-    steps = draw.noise.law.smallest_bound(1 - confidence_meaning(confidence), size)
-    return _float_at_least((steps + Fraction(1, 2)) * draw.step) if is_float else steps
+    def _integer_words(self) -> str | None:
+        many = gaussian_sigma_vector(self.sensitivity**2, self.epsilon, self.delta)
+        if many > SCALE_MAX:
+            return None
+        one = show(gaussian_sigma(self.sensitivity, self.epsilon, self.delta))
+        return f"An integer gets discrete Gaussian noise of sigma {one}; for several integers, it is {show(many)} each."
 
 
 def warning(epsilon: Fraction) -> list[str]:
     """Return a line of warning where epsilon is too large to mean much."""
     words = large_words(epsilon)
     return [] if words is None else [f"Warning: {words}."]
-
-
-def _error_lines(mechanism: Laplace | Gaussian) -> list[str]:
-    kind = int if mechanism._draws_integers() else float
-
-    def within(confidence: float, coordinates: int = 1, dtype: type = kind) -> str:
-        bound = mechanism.error(confidence, coordinates=coordinates, dtype=dtype)
-        return show(Fraction(bound)) if bound < inf else "inf"
-
-    step = mechanism._noise(1, is_float=True).step
-    return [
-        f"95 % of answers are within {within(0.95)} of the truth, 99 % within {within(0.99)}; "
-        f"all of 100 at once within {within(0.95, 100)} (95 %).",
-        f"Floats are first put on a public grid of step {show(step)}, which adds at most 0.1 % to the sensitivity"
-        + (f"; 95 % of them are within {within(0.95, dtype=float)}." if kind is int else "."),
-    ]
 
 
 def _drawable(scale: Fraction) -> Fraction:

@@ -13,8 +13,8 @@ from flint import arb
 from tacit.errors import InvalidParameter
 from tacit.noise.bits import Bits
 from tacit.noise.coins import draw_below
-from tacit.noise.threshold import WIDTH, IntegerNoise, ThresholdTable
-from tacit.privacy import SCALE_MAX, Integers, StaircaseLaw, certain_floor, show
+from tacit.noise.threshold import WIDTH, IntegerNoise, ThresholdTable, floors_one_by_one
+from tacit.privacy import SCALE_MAX, Integers, StaircaseLaw, show
 
 # A word can reach fewer levels than this, which limits the table.
 LEVELS_MOST = 1 << 16
@@ -70,8 +70,6 @@ def level_table(law: StaircaseLaw, width: int) -> ThresholdTable:
     def cdf(level: int) -> arb:
         return arb(0) if level < 0 else 1 - law.beyond(level)
 
-    reach = (
-        int(Fraction(7, 10) * (width + 1) / law.epsilon) + 2
-    )  # 7/10 > ln 2: one word cannot separate the levels beyond
-    thresholds = [certain_floor(lambda level=level: cdf(level) * arb(2) ** width) for level in range(reach)]  # type: ignore[misc]
-    return ThresholdTable(0, thresholds, cdf, width=width)
+    # 7/10 > ln 2: one word cannot separate the levels beyond
+    reach = int(Fraction(7, 10) * (width + 1) / law.epsilon) + 2
+    return ThresholdTable(0, floors_one_by_one(cdf, range(reach), width=width), cdf, width=width)

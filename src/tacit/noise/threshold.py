@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from flint import arb
@@ -21,7 +21,17 @@ from numpy.typing import NDArray
 from tacit.errors import TacitError
 from tacit.memory import reuse_freed_memory
 from tacit.noise.bits import Bits, Keystream
-from tacit.privacy import Integers, Law, Number, Words, binary_meaning, nearest_float, whole, working_precision
+from tacit.privacy import (
+    Integers,
+    Law,
+    Number,
+    Words,
+    binary_meaning,
+    certain_floor,
+    nearest_float,
+    whole,
+    working_precision,
+)
 
 WIDTH = 64
 GUIDE_BITS_MAX = 16
@@ -187,16 +197,14 @@ def certain_thresholds(bounds: Callable[[int], Bounds], *, width: int) -> list[i
     raise TacitError("a noise table could not be computed with certainty; nothing was released")
 
 
-def powers(ratio: int, length: int) -> Iterator[tuple[int, int]]:
-    """Yield (below, error) for r^0, r^1, …, in units of 2^-length, where ratio = floor(r·2^length) and 0 < r < 1.
+def floors_one_by_one(cdf: Callable[[int], arb], values: range, *, width: int) -> list[int]:
+    """Return floor(2^width·F(i)) for each value, from balls around F(i), all of which are above 0 and below 1."""
 
-    A floor loses less than one unit and a ratio less than one, so the k-th power is low by at most 2k units.
-    """
-    power, error = 1 << length, 0
-    while True:
-        yield power, error
-        power = power * ratio >> length
-        error += 2
+    def scaled(value: int) -> arb:
+        whole = arb(2) ** width
+        return (cdf(value) * whole).max(arb(0)).min(whole - arb(0.5))  # the floor of all from there to 2^width is one
+
+    return [certain_floor(partial(scaled, value)) for value in values]
 
 
 class IntegerNoise(ABC):

@@ -1,95 +1,91 @@
 """Privacy as values: numbers with exact meaning, losses, events, and the exact laws of the noise. No I/O."""
 
-import importlib
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from tacit.privacy.arrays import (
-        FITS,
-        FLOAT_EXACT,
-        Flags,
-        Floats,
-        Integers,
-        Wholes,
-        Words,
-        combined,
-        largest,
-        nearest_quotients,
-        wholes,
-    )
-    from tacit.privacy.event import (
-        ABOVE_ZERO,
-        KINDS,
-        Event,
-        ExponentialChoice,
-        Failing,
-        FailureChance,
-        GaussianNoise,
-        KeyThreshold,
-        LaplaceNoise,
-        PureChoice,
-        StaircaseNoise,
-        SubsampledGaussian,
-        event_from_dict,
-        event_to_dict,
-        is_possible,
-    )
-    from tacit.privacy.law import (
-        SCALE_MAX,
-        SCALE_MIN,
-        GaussianLaw,
-        LaplaceLaw,
-        Law,
-        StaircaseLaw,
-        scaled_erfc,
-        staircase_for,
-    )
-    from tacit.privacy.loss import (
-        ApproximateLoss,
-        Loss,
-        PureLoss,
-        RenyiLoss,
-        ZcdpLoss,
-        delta_meaning,
-        epsilon,
-        large_words,
-        rho,
-    )
-    from tacit.privacy.number import (
-        Number,
-        binary_meaning,
-        brief,
-        confidence_meaning,
-        decimal_meaning,
-        float_below,
-        from_text,
-        is_long,
-        positive,
-        read_json,
-        sensitivity_meaning,
-        show,
-        to_text,
-        whole,
-        within,
-    )
-    from tacit.privacy.rounding import (
-        TINY,
-        Formula,
-        as_rational,
-        ball,
-        certain_floor,
-        certainly_less,
-        close_below,
-        downward,
-        nearest_float,
-        rounded_down,
-        rounded_up,
-        shortened,
-        upper_end,
-        upward,
-        working_precision,
-    )
-    from tacit.privacy.symmetric import least_integer
+from tacit.privacy.arrays import (
+    FITS,
+    FLOAT_EXACT,
+    Flags,
+    Floats,
+    Integers,
+    Wholes,
+    Words,
+    combined,
+    largest,
+    nearest_quotients,
+    wholes,
+)
+from tacit.privacy.event import (
+    ABOVE_ZERO,
+    KINDS,
+    Event,
+    ExponentialChoice,
+    Failing,
+    FailureChance,
+    GaussianNoise,
+    KeyThreshold,
+    LaplaceNoise,
+    PureChoice,
+    StaircaseNoise,
+    SubsampledGaussian,
+    event_from_dict,
+    event_to_dict,
+    is_possible,
+)
+from tacit.privacy.law import (
+    SCALE_MAX,
+    SCALE_MIN,
+    GaussianLaw,
+    LaplaceLaw,
+    Law,
+    StaircaseLaw,
+    scaled_erfc,
+    staircase_for,
+)
+from tacit.privacy.loss import (
+    ApproximateLoss,
+    Loss,
+    PureLoss,
+    RenyiLoss,
+    ZcdpLoss,
+    delta_meaning,
+    epsilon,
+    large_words,
+    rho,
+)
+from tacit.privacy.number import (
+    Number,
+    binary_meaning,
+    brief,
+    confidence_meaning,
+    decimal_meaning,
+    float_below,
+    from_text,
+    is_long,
+    positive,
+    read_json,
+    sensitivity_meaning,
+    show,
+    to_text,
+    whole,
+    within,
+)
+from tacit.privacy.rounding import (
+    TINY,
+    Formula,
+    as_rational,
+    ball,
+    certain_floor,
+    certainly_less,
+    close_below,
+    downward,
+    nearest_float,
+    rounded_down,
+    rounded_up,
+    shortened,
+    upper_end,
+    upward,
+    working_precision,
+)
+from tacit.privacy.symmetric import least_integer
 
 __all__ = [
     "ABOVE_ZERO",
@@ -167,95 +163,3 @@ __all__ = [
     "within",
     "working_precision",
 ]
-
-# name -> the module that has it, loaded when the name is first used
-_HOMES = {
-    "ABOVE_ZERO": "tacit.privacy.event",
-    "ApproximateLoss": "tacit.privacy.loss",
-    "Event": "tacit.privacy.event",
-    "ExponentialChoice": "tacit.privacy.event",
-    "FITS": "tacit.privacy.arrays",
-    "FLOAT_EXACT": "tacit.privacy.arrays",
-    "Failing": "tacit.privacy.event",
-    "FailureChance": "tacit.privacy.event",
-    "Flags": "tacit.privacy.arrays",
-    "Floats": "tacit.privacy.arrays",
-    "Formula": "tacit.privacy.rounding",
-    "GaussianLaw": "tacit.privacy.law",
-    "GaussianNoise": "tacit.privacy.event",
-    "Integers": "tacit.privacy.arrays",
-    "KINDS": "tacit.privacy.event",
-    "KeyThreshold": "tacit.privacy.event",
-    "LaplaceLaw": "tacit.privacy.law",
-    "LaplaceNoise": "tacit.privacy.event",
-    "Law": "tacit.privacy.law",
-    "Loss": "tacit.privacy.loss",
-    "Number": "tacit.privacy.number",
-    "PureChoice": "tacit.privacy.event",
-    "PureLoss": "tacit.privacy.loss",
-    "RenyiLoss": "tacit.privacy.loss",
-    "SCALE_MAX": "tacit.privacy.law",
-    "SCALE_MIN": "tacit.privacy.law",
-    "StaircaseLaw": "tacit.privacy.law",
-    "StaircaseNoise": "tacit.privacy.event",
-    "SubsampledGaussian": "tacit.privacy.event",
-    "TINY": "tacit.privacy.rounding",
-    "Wholes": "tacit.privacy.arrays",
-    "Words": "tacit.privacy.arrays",
-    "ZcdpLoss": "tacit.privacy.loss",
-    "as_rational": "tacit.privacy.rounding",
-    "ball": "tacit.privacy.rounding",
-    "binary_meaning": "tacit.privacy.number",
-    "brief": "tacit.privacy.number",
-    "certain_floor": "tacit.privacy.rounding",
-    "certainly_less": "tacit.privacy.rounding",
-    "close_below": "tacit.privacy.rounding",
-    "combined": "tacit.privacy.arrays",
-    "confidence_meaning": "tacit.privacy.number",
-    "decimal_meaning": "tacit.privacy.number",
-    "delta_meaning": "tacit.privacy.loss",
-    "downward": "tacit.privacy.rounding",
-    "epsilon": "tacit.privacy.loss",
-    "event_from_dict": "tacit.privacy.event",
-    "event_to_dict": "tacit.privacy.event",
-    "float_below": "tacit.privacy.number",
-    "from_text": "tacit.privacy.number",
-    "is_long": "tacit.privacy.number",
-    "is_possible": "tacit.privacy.event",
-    "large_words": "tacit.privacy.loss",
-    "largest": "tacit.privacy.arrays",
-    "least_integer": "tacit.privacy.symmetric",
-    "nearest_float": "tacit.privacy.rounding",
-    "nearest_quotients": "tacit.privacy.arrays",
-    "positive": "tacit.privacy.number",
-    "read_json": "tacit.privacy.number",
-    "rho": "tacit.privacy.loss",
-    "rounded_down": "tacit.privacy.rounding",
-    "rounded_up": "tacit.privacy.rounding",
-    "scaled_erfc": "tacit.privacy.law",
-    "sensitivity_meaning": "tacit.privacy.number",
-    "shortened": "tacit.privacy.rounding",
-    "show": "tacit.privacy.number",
-    "staircase_for": "tacit.privacy.law",
-    "to_text": "tacit.privacy.number",
-    "upper_end": "tacit.privacy.rounding",
-    "upward": "tacit.privacy.rounding",
-    "whole": "tacit.privacy.number",
-    "wholes": "tacit.privacy.arrays",
-    "within": "tacit.privacy.number",
-    "working_precision": "tacit.privacy.rounding",
-}
-
-
-def __getattr__(name: str) -> object:
-    """Load a name from its module, once (PEP 562)."""
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'tacit.privacy' has no attribute '{name}'")
-    value: object = getattr(importlib.import_module(home), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
