@@ -136,10 +136,10 @@ def read_wording(body: bytes, *, may_answer: bool) -> Wording:
         raise InvalidParameter(f"{', '.join(SQL_ONLY)} belong to sql\nhint: a tree has its ranges in its aggregates")
     return Wording(
         tree=record.get("question"),
-        sql=None if "sql" not in record else _read("text", record["sql"], "sql"),
+        sql=None if "sql" not in record else read_value("text", record["sql"], "sql"),
         sql_words=_read_given(record, SQL_ONLY),
         spending=_read_given(record, SPENDING),
-        flags={name: _read("flag", record.get(name, False), name) for name in FLAGS},
+        flags={name: read_value("flag", record.get(name, False), name) for name in FLAGS},
         digest=hashlib.sha256(body).hexdigest(),
         asked=hashlib.sha256(write_json([record.get(name) for name in QUESTION])).hexdigest(),
         body=body.decode(),
@@ -159,10 +159,10 @@ def read_object(body: bytes, known: Iterable[str], example: str = "") -> dict[st
 
 
 def _read_given(record: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    return {name: _read(OPTIONS[name].kind, record[name], name) for name in names if record.get(name) is not None}
+    return {name: read_value(OPTIONS[name].kind, record[name], name) for name in names if record.get(name) is not None}
 
 
-def _read(kind: str, written: Any, name: str) -> Any:
+def read_value(kind: str, written: Any, name: str) -> Any:
     """Return a value of a kind as JSON has it, or refuse it."""
     is_flag = isinstance(written, bool)
     if kind == "amounts" or (kind == "error" and isinstance(written, dict)):

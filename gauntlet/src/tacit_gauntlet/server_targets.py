@@ -58,8 +58,7 @@ SERVER_TARGETS: dict[str, str | tuple[str, ...]] = {
     "framed": "tacit.server.mcp:framed",
     "require_own_origin": "tacit.server.pages.visits:require_own_origin",
     "read_form": (
-        "tacit.server.pages.ask_pages:read_form",
-        "tacit.server.pages.curator_pages:read_form",
+        "tacit.server.pages.visits:read_form",
         "tacit.server.pages.page_routes:read_form",
     ),
     "Visits.end": "tacit.server.pages.visits:Visits.end",

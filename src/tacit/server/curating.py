@@ -6,44 +6,46 @@ themselves access to others.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
 
 from tacit.errors import InvalidParameter
 from tacit.ledger import BudgetStatus, Person, Token
+from tacit.options import AMOUNT, TEXT, read_object, read_value
 from tacit.privacy import Loss, epsilon, rho
 from tacit.server.access import Verb, require, sees
 from tacit.server.desk import Desk
 from tacit.server.problems import Problem, unknown
-from tacit.server.replies import Who, json_reply, object_document, record_of
+from tacit.server.replies import Who, body_of, json_reply, object_document
 
 TOKEN_ID = re.compile(r"[0-9a-f]{16}")
-_TEXT = {"type": "string"}
-_REASON = {"type": "string", "minLength": 1, "maxLength": 900, "description": "why, for the record"}
-_AMOUNT = {"anyOf": [{"type": "string", "description": "a decimal, exact"}, {"type": "integer"}]}
+REASON_MAX = 900
+_REASON = {"type": "string", "minLength": 1, "maxLength": REASON_MAX, "description": "why, for the record"}
 _UNTIL = {"type": "string", "description": "the first day (UTC) on which it is over, or a time with its zone"}
 PEOPLE = {
-    "name": _TEXT,
+    "name": TEXT,
     "role": {"enum": ["analyst", "curator", "auditor"]},
-    "tables": {"type": "array", "items": _TEXT},
+    "tables": {"type": "array", "items": TEXT},
     "until": _UNTIL,
     "end": {"type": "boolean", "description": "end their time, and their tokens"},
     "reason": _REASON,
 }
-TOKENS = {"name": _TEXT, "until": _UNTIL, "reason": _REASON}
+TOKENS = {"name": TEXT, "until": _UNTIL, "reason": _REASON}
 GRANTS = {
-    "table": _TEXT,
-    "epsilon": _AMOUNT,
-    "delta": _AMOUNT,
-    "rho": _AMOUNT,
-    "analyst": _TEXT,
+    "table": TEXT,
+    "epsilon": AMOUNT,
+    "delta": AMOUNT,
+    "rho": AMOUNT,
+    "analyst": TEXT,
     "period": {"enum": ["day", "month", "year"]},
     "accept_large_delta": {"type": "boolean"},
     "revoke": {"type": "boolean", "description": "stop all further spending under this budget"},
     "reason": _REASON,
 }
+GRANTED = ("table", "reason")
 
 
 def add_curator_routes(app: FastAPI, desk: Desk, who: Who) -> None:
@@ -54,28 +56,6 @@ def add_curator_routes(app: FastAPI, desk: Desk, who: Who) -> None:
         person = await who(request)
         require_all(person, "audit")
         return json_reply(await desk.aside(lambda: listed(desk)))
-
-    @app.post(
-        "/api/v1/people",
-        summary="Let a person in, say anew what they may do, or end their time",
-        openapi_extra={"requestBody": object_document(PEOPLE, ("name", "reason"))},
-    )
-    async def people(request: Request) -> Response:
-        person = await who(request)
-        require_all(person, "curate")
-        record = await record_of(request, PEOPLE)
-        return json_reply(await desk.aside(lambda: let_in(desk, person, record)))
-
-    @app.post(
-        "/api/v1/tokens",
-        summary="Make a token for a person: only this reply contains its secret",
-        openapi_extra={"requestBody": object_document(TOKENS, ("name", "reason"))},
-    )
-    async def tokens(request: Request) -> Response:
-        person = await who(request)
-        require_all(person, "curate")
-        record = await record_of(request, TOKENS)
-        return json_reply(await desk.aside(lambda: make_token(desk, person, record)))
 
     @app.delete(
         "/api/v1/tokens/{id}",
@@ -88,16 +68,36 @@ def add_curator_routes(app: FastAPI, desk: Desk, who: Who) -> None:
         reason = _reason({"reason": request.query_params.get("reason")}, person)
         return json_reply(await desk.aside(lambda: stop_token(desk, id, reason)))
 
-    @app.post(
-        "/api/v1/grants",
-        summary="Set a budget from now on: grant, lower or revoke it",
-        openapi_extra={"requestBody": object_document(GRANTS, ("table", "reason"))},
+    let = "Let a person in, say anew what they may do, or end their time"
+    make = "Make a token for a person: only this reply contains its secret"
+    add_act(app, desk, who, Act("people", let, PEOPLE, ("name", "reason"), let_in))
+    add_act(app, desk, who, Act("tokens", make, TOKENS, ("name", "reason"), make_token))
+    add_act(
+        app, desk, who, Act("grants", "Set a budget from now on: grant, lower or revoke it", GRANTS, GRANTED, grant)
     )
-    async def grants(request: Request) -> Response:
+
+
+@dataclass(frozen=True)
+class Act:
+    """An act of a curator: its path, its names and the needed ones of these, and what it does with them."""
+
+    path: str
+    summary: str
+    names: Mapping[str, Any]
+    needed: tuple[str, ...]
+    run: Callable[[Desk, Person, Mapping[str, Any]], dict[str, Any]]
+
+
+def add_act(app: FastAPI, desk: Desk, who: Who, act: Act) -> None:
+    """Add the route of an act about all tables, or of a grant, which checks its own."""
+    body = object_document(act.names, act.needed)
+
+    @app.post(f"/api/v1/{act.path}", summary=act.summary, openapi_extra={"requestBody": body})
+    async def acted(request: Request) -> Response:
         person = await who(request)
-        require(person, "curate")
-        record = await record_of(request, GRANTS)
-        return json_reply(await desk.aside(lambda: grant(desk, person, record)))
+        (require if act.needed is GRANTED else require_all)(person, "curate")
+        record = read_object(await body_of(request), act.names)
+        return json_reply(await desk.aside(lambda: act.run(desk, person, record)))
 
 
 def let_in(desk: Desk, curator: Person, record: Mapping[str, Any]) -> dict[str, Any]:
@@ -176,14 +176,8 @@ def _loss(record: Mapping[str, Any]) -> Loss:
     if ("epsilon" in record) == ("rho" in record):
         raise InvalidParameter('give the budget as epsilon or as rho\nhint: {"epsilon": "3", "delta": "1e-6"}')
     main = "epsilon" if "epsilon" in record else "rho"
-    amounts = {}
-    for name in (main, "delta"):
-        written = record.get(name, 0 if name == "delta" else None)
-        if not isinstance(written, str | int) or isinstance(written, bool):
-            raise InvalidParameter(f'{name} must be decimal text\nhint: {{"{name}": "0.5"}}')
-        amounts[name] = written
-    made: Loss = (epsilon if main == "epsilon" else rho)(amounts[main], delta=amounts["delta"])
-    return made
+    amount, delta = (read_value("amount", record.get(name, 0), name) for name in (main, "delta"))
+    return epsilon(amount, delta=delta) if main == "epsilon" else rho(amount, delta=delta)
 
 
 def listed(desk: Desk) -> dict[str, Any]:
@@ -198,27 +192,12 @@ def listed(desk: Desk) -> dict[str, Any]:
 
 
 def _person_record(person: Person) -> dict[str, Any]:
-    tables = None if person.tables is None else list(person.tables)
-    return {
-        "name": person.name,
-        "role": person.role,
-        "tables": tables,
-        "until": person.until,
-        "ended": person.ended,
-        "since": person.since,
-    }
+    return {**vars(person), "tables": None if person.tables is None else list(person.tables)}
 
 
 def _token_record(token: Token) -> dict[str, Any]:
-    return {
-        "id": token.id,
-        "made": token.made,
-        "until": token.until,
-        "ended": token.ended,
-        "first_used": token.first_used,
-        "last_used": token.last_used,
-        "holds": token.holds,
-    }
+    named = ("id", "made", "until", "ended", "first_used", "last_used", "holds")
+    return {name: getattr(token, name) for name in named}
 
 
 def require_all(person: Person, verb: Verb) -> None:
@@ -232,20 +211,16 @@ def require_all(person: Person, verb: Verb) -> None:
 def _reason(record: Mapping[str, Any], curator: Person) -> str:
     """Return the reason, and the token's owner."""
     written = record.get("reason")
-    if not isinstance(written, str) or not written.strip() or len(written) > _REASON["maxLength"]:  # type: ignore[operator]
+    if not isinstance(written, str) or not written.strip() or len(written) > REASON_MAX:
         raise InvalidParameter(
-            f'a reason is needed, of at most {_REASON["maxLength"]} characters\nhint: {{"reason": "the ward study"}}'
+            f'a reason is needed, of at most {REASON_MAX} characters\nhint: {{"reason": "the ward study"}}'
         )
     return f"{written} (by {curator.name}, over HTTP)"
 
 
 def _text(record: Mapping[str, Any], name: str) -> str:
-    if not isinstance(record.get(name), str):
-        raise InvalidParameter(f"{name} must be text\nhint: put it in quotes")
-    return str(record[name])
+    return str(read_value("text", record.get(name), name))
 
 
 def _flag(record: Mapping[str, Any], name: str) -> bool:
-    if not isinstance(record.get(name, False), bool):
-        raise InvalidParameter(f"{name} must be true or false\nhint: leave it out")
-    return bool(record.get(name, False))
+    return bool(read_value("flag", record.get(name, False), name))

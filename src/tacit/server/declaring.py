@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from fastapi import FastAPI, Request, Response
+from fastapi import FastAPI
 
 from tacit.asking import Catalog, left_record, what_is_left
 from tacit.errors import InvalidParameter
@@ -28,10 +28,10 @@ from tacit.ledger import Person
 from tacit.noise import fresh_bytes
 from tacit.options import TABLE, TEXT
 from tacit.server.access import Verb, require
-from tacit.server.curating import require_all
+from tacit.server.curating import Act, add_act
 from tacit.server.desk import Desk
 from tacit.server.problems import Problem
-from tacit.server.replies import Who, json_reply, object_document, record_of
+from tacit.server.replies import Who
 from tacit.tables import (
     BYTES_MAX,
     CatalogEntry,
@@ -54,16 +54,8 @@ FILES_MAX = 200
 def add_declaring_route(app: FastAPI, desk: Desk, who: Who) -> None:
     """Add the route by which a curator declares a table."""
 
-    @app.post(
-        "/api/v1/tables",
-        summary="Declare a table, for life: as a line in the catalog would",
-        openapi_extra={"requestBody": object_document(OPTIONS, ("name", "source", "unit"))},
-    )
-    async def declare_table(request: Request) -> Response:
-        person = await who(request)
-        require_all(person, CURATE)
-        record = await record_of(request, OPTIONS)
-        return json_reply(await desk.aside(lambda: declare(desk, person, record)))
+    summary = "Declare a table, for life: as a line in the catalog would"
+    add_act(app, desk, who, Act("tables", summary, OPTIONS, ("name", "source", "unit"), declare))
 
 
 def declare(desk: Desk, curator: Person, record: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from starlette.requests import ClientDisconnect
 from tacit.errors import InvalidParameter
 from tacit.json_wire import write_json
 from tacit.ledger import Person
-from tacit.options import BODY_BYTES_MAX, FLAGS, QUESTION, SPENDING, read_object
+from tacit.options import BODY_BYTES_MAX, FLAGS, QUESTION, SPENDING
 from tacit.server.problems import Problem, unknown
 
 Who = Callable[[Request], Awaitable[Person]]
@@ -37,11 +37,6 @@ async def body_of(request: Request) -> bytes:
     except ClientDisconnect:  # nobody hears it
         raise Problem("refused", 408, "the request did not arrive whole", "send it again") from None
     return bytes(read)
-
-
-async def record_of(request: Request, known: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the object that a body holds, if all its names are known."""
-    return read_object(await body_of(request), known)
 
 
 def read_key(written: str | None) -> str | None:

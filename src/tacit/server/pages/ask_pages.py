@@ -23,8 +23,8 @@ from tacit.noise import fresh_bytes
 from tacit.options import read_wording
 from tacit.server.desk import Desk, Given, told
 from tacit.server.pages.mistakes import field_of, fixes_of, mended, two_digits
-from tacit.server.pages.page_look import budget_bars, in_locale, language_of, lines_of_plan, page
-from tacit.server.pages.visits import Visit, Visitors, read_form
+from tacit.server.pages.page_look import budget_bars, in_locale, lines_of_plan, page
+from tacit.server.pages.visits import Guest, Visitors
 from tacit.server.pages.wording_of_forms import (
     AGGREGATES,
     PART_WORDS,
@@ -54,47 +54,37 @@ class AskPages:
 
     async def ask(self, request: Request, table: str) -> Response:
         """Show the builder, filled in from an address: to repeat and change a question."""
-        person, visit = await self.who(request)
-        chosen = chosen_from(request.query_params, language_of(request))
+        guest = await self.who(request)
+        chosen = chosen_from(request.query_params, guest.language)
         if not chosen.spends:
-            left = (await self.desk.budget(person, table))["epsilon"]
+            left = (await self.desk.budget(guest.person, table))["epsilon"]
             chosen = replace(chosen, epsilon=in_locale(f"{left / 10:.1g}", chosen.language) if left else "")
         if chosen.mode == "sql" and not chosen.sql:  # something to begin with
             chosen = replace(chosen, sql=sql_of(Chosen(), table, ""))
-        return await self._ask_page(request, person, visit, table, chosen)
+        return await self._ask_page(guest, table, chosen)
 
     async def plan(self, request: Request, table: str) -> Response:
         """Show the plan of the current choices: free; only the plan for a page that updates while the visitor types."""
-        person, visit = await self.who(request)
-        form = await read_form(request, visit)
-        chosen = _with_buttons(mended(chosen_from(form, language_of(request)), str(form.get("fix") or "")), form)
+        guest = await self.who(request)
+        form = await guest.form()
+        chosen = _with_buttons(mended(chosen_from(form, guest.language), str(form.get("fix") or "")), form)
         if request.headers.get("tacit-part") == "plan":
-            described = await self.desk.described(person, table)
-            values = await self._planned(person, table, chosen, described)
+            described = await self.desk.described(guest.person, table)
+            values = await self._planned(guest.person, table, chosen, described)
             return page(request, "plan.html", table=table, is_part=True, **values)
-        return await self._ask_page(request, person, visit, table, chosen)
+        return await self._ask_page(guest, table, chosen)
 
-    async def _ask_page(
-        self,
-        request: Request,
-        person: Person,
-        visit: Visit,
-        table: str,
-        chosen: Chosen,
-        problem: Problem | None = None,
-    ) -> Response:
+    async def _ask_page(self, guest: Guest, table: str, chosen: Chosen, problem: Problem | None = None) -> Response:
+        person = guest.person
         described = await self.desk.described(person, table)
         declared = described["declaration"]
         values = await self._planned(person, table, chosen, described)
         if problem is not None:
             values |= await self._at_its_field(person, table, problem, chosen, values["sql"], described)
         whats = {what: columns_for(what, declared["columns"], declared["unit"]) for what in AGGREGATES}
-        return page(
-            request,
+        return guest.page(
             "ask.html",
-            200 if problem is None else problem.status,
-            person=person,
-            visit=visit,
+            status=200 if problem is None else problem.status,
             table=table,
             described=described,
             chosen=chosen,
@@ -160,9 +150,9 @@ class AskPages:
 
     async def asked(self, request: Request, table: str) -> Response:
         """Ask, at the cost shown in the plan; the answer has a separate address."""
-        person, visit = await self.who(request)
-        form = await read_form(request, visit)
-        chosen = chosen_from(form, language_of(request))
+        guest = await self.who(request)
+        person, form = guest.person, await guest.form()
+        chosen = chosen_from(form, guest.language)
         described = await self.desk.described(person, table)
         sql = sql_of(chosen, table, described["declaration"]["unit"])
         key = str(form.get("key") or "")
@@ -170,37 +160,21 @@ class AskPages:
             wording = _wording(sql, chosen, may_answer=True)
             await self.desk.ask(person, table, wording, _key(key))
         except Exception as error:  # noqa: BLE001 - `told` decides what of it may be seen
-            return await self._ask_page(request, person, visit, table, chosen, told(error))
+            return await self._ask_page(guest, table, chosen, told(error))
         return RedirectResponse(f"/answers/{key}", 303)
 
     # --- answers ---
 
     async def answer(self, request: Request, key: str) -> Response:
         """Show an answer: the table, the picture, the learned facts and corrections, the cost."""
-        person, visit = await self.who(request)
-        given = await self.desk.again(person, key)
+        guest = await self.who(request)
+        given = await self.desk.again(guest.person, key)
         if given is None:
-            return page(request, "not_yet.html", 202, person=person, visit=visit, key=key)
+            return guest.page("not_yet.html", status=202, key=key)
         answer = _read(given)
-        head, body = cells(answer)
-        table, sql, python = await self._as_asked(person, key)
-        return page(
-            request,
-            "answer.html",
-            table=table,
-            sql=sql,
-            python=python,
-            person=person,
-            visit=visit,
-            key=key,
-            answer=answer,
-            head=head,
-            body=body,
-            closing=closing_lines(answer, more=""),
-            details=answer.details(),
-            number=answer.facts.receipt.get("entry"),
-            sizes=await sizes_of(answer),
-        )
+        table, sql, python = await self._as_asked(guest.person, key)
+        shown = {"answer": answer, "number": answer.facts.receipt.get("entry"), **await looks_of(answer)}
+        return guest.page("answer.html", table=table, sql=sql, python=python, key=key, **shown)
 
     async def _as_asked(self, person: Person, key: str) -> tuple[str, str, str]:
         """Return the table of a question that was sent with this key, and the question as SQL and as Python."""
@@ -214,18 +188,10 @@ class AskPages:
 
     async def answer_as(self, request: Request, key: str, kind: str) -> Response:
         """Give an answer as csv, json, svg or png."""
-        person, _ = await self.who(request)
-        given = await self.desk.again(person, key)
+        given = await self.desk.again((await self.who(request)).person, key)
         if given is None:
             raise unknown("answer")
-        answer = _read(given)
-        if kind == "csv":
-            return Response(answer.to_csv(), media_type="text/csv; charset=utf-8")
-        if kind == "json":
-            return Response(write_json(json.loads(answer.to_json())), media_type="application/json")
-        if kind in PICTURES:
-            return await drawn(answer, kind)
-        raise unknown("answer")
+        return await file_of(_read(given), kind)
 
 
 def _wording(sql: str, chosen: Chosen, *, may_answer: bool) -> Any:
@@ -251,10 +217,23 @@ def _with_buttons(chosen: Chosen, form: Any) -> Chosen:
     return chosen
 
 
-async def drawn(answer: Answer, kind: str) -> Response:
-    """Return an answer's picture."""
+async def file_of(answer: Answer, kind: str) -> Response:
+    """Return an answer as csv, json, or a picture."""
+    if kind == "csv":
+        return Response(answer.to_csv(), media_type="text/csv; charset=utf-8")
+    if kind == "json":
+        return Response(write_json(json.loads(answer.to_json())), media_type="application/json")
+    if kind not in PICTURES:
+        raise unknown("answer")
     picture = await asyncio.to_thread(_picture, write_json(answer_record(answer)), kind)
     return Response(picture, 200, dict(PICTURE_HEADERS), media_type=PICTURES[kind])
+
+
+async def looks_of(answer: Answer) -> dict[str, Any]:
+    """Return what a page shows of an answer: its table, the lines below it, and the sizes of its pictures."""
+    head, body = cells(answer)
+    shown = {"head": head, "body": body, "closing": closing_lines(answer, more=""), "details": answer.details()}
+    return shown | {"sizes": await sizes_of(answer)}
 
 
 async def sizes_of(answer: Answer) -> dict[str, tuple[int, int]]:

@@ -18,8 +18,8 @@ from tacit.privacy import show
 from tacit.server import curating, declaring
 from tacit.server.access import require
 from tacit.server.desk import Desk, told
-from tacit.server.pages.page_look import budget_bars, language_of, lines_of_plan, page
-from tacit.server.pages.visits import Visit, Visitors, read_form
+from tacit.server.pages.page_look import budget_bars, lines_of_plan
+from tacit.server.pages.visits import Guest, Visitors
 from tacit.server.pages.wording_of_forms import Chosen, plain_number, sql_of
 from tacit.server.problems import Problem
 from tacit.server.records import facts_read
@@ -36,10 +36,10 @@ class CuratorPages:
         self.desk = desk
         self.who = visitors.who
 
-    async def _curator(self, request: Request) -> tuple[Person, Visit]:
-        person, visit = await self.who(request)
-        curating.require_all(person, "curate")
-        return person, visit
+    async def _curator(self, request: Request) -> Guest:
+        guest = await self.who(request)
+        curating.require_all(guest.person, "curate")
+        return guest
 
     async def _act(self, act: Callable[[], Any]) -> tuple[Any, Problem | None]:
         try:
@@ -51,105 +51,79 @@ class CuratorPages:
 
     async def people(self, request: Request) -> Response:
         """Show people, their roles, and their tokens."""
-        person, visit = await self._curator(request)
-        return await self._people_page(request, person, visit)
+        return await self._people_page(await self._curator(request))
 
     async def let_in(self, request: Request) -> Response:
         """Let a person in, say anew what they may do, or end their time."""
-        person, visit = await self._curator(request)
-        form = await read_form(request, visit)
+        guest = await self._curator(request)
+        form = await guest.form()
         record = _filled(form, "name", "role", "until", "reason")
         if form.getlist("tables"):
             record["tables"] = [str(each) for each in form.getlist("tables")]
         if form.get("end"):
             record = {**_filled(form, "name", "reason"), "end": True}
-        done, problem = await self._act(lambda: curating.let_in(self.desk, person, record))
-        return await self._people_page(request, person, visit, problem, said=done)
+        done, problem = await self._act(lambda: curating.let_in(self.desk, guest.person, record))
+        return await self._people_page(guest, problem, said=done)
 
     async def token(self, request: Request) -> Response:
         """Make a token: only this page shows its secret."""
-        person, visit = await self._curator(request)
-        record = _filled(await read_form(request, visit), "name", "until", "reason")
-        made, problem = await self._act(lambda: curating.make_token(self.desk, person, record))
-        return await self._people_page(request, person, visit, problem, made=made, name=record.get("name"))
+        guest = await self._curator(request)
+        record = _filled(await guest.form(), "name", "until", "reason")
+        made, problem = await self._act(lambda: curating.make_token(self.desk, guest.person, record))
+        return await self._people_page(guest, problem, made=made, name=record.get("name"))
 
     async def end_token(self, request: Request) -> Response:
         """End a token, everywhere and at once."""
-        person, visit = await self._curator(request)
-        form = await read_form(request, visit)
-        reason = f"{form.get('reason') or 'ended'} (by {person.name}, over HTTP)"
+        guest = await self._curator(request)
+        form = await guest.form()
+        reason = f"{form.get('reason') or 'ended'} (by {guest.person.name}, over HTTP)"
         id = str(form.get("id") or "")
         done, problem = await self._act(lambda: curating.stop_token(self.desk, id, reason))
-        return await self._people_page(request, person, visit, problem, said=done)
+        return await self._people_page(guest, problem, said=done)
 
-    async def _people_page(
-        self, request: Request, person: Person, visit: Visit, problem: Problem | None = None, **values: Any
-    ) -> Response:
+    async def _people_page(self, guest: Guest, problem: Problem | None = None, **values: Any) -> Response:
         listed = await self.desk.aside(lambda: curating.listed(self.desk))
         shown = {"made": None, "said": None, "name": None} | values
-        return page(
-            request,
-            "people.html",
-            200 if problem is None else problem.status,
-            person=person,
-            visit=visit,
-            people=listed["people"],
-            tables=list(self.desk.file.tables),
-            problem=problem,
-            **shown,
-        )
+        return guest.page("people.html", problem, tables=list(self.desk.file.tables), **listed, **shown)
 
     # --- budgets ---
 
     async def grants(self, request: Request) -> Response:
         """Show a table's budgets, and a preview of a new one."""
-        person, visit = await self._curator(request)
-        table = request.path_params["table"]
-        return await self._grants_page(request, person, visit, table, dict(request.query_params))
+        return await self._grants_page(await self._curator(request), dict(request.query_params))
 
     async def granted(self, request: Request) -> Response:
         """Set or revoke a budget."""
-        person, visit = await self._curator(request)
-        form = await read_form(request, visit)
-        table = request.path_params["table"]
+        guest = await self._curator(request)
+        form, table = await guest.form(), request.path_params["table"]
         if form.get("preview"):
-            return await self._grants_page(request, person, visit, table, form)
+            return await self._grants_page(guest, form)
 
         def act() -> Any:
             record = {"table": table, **_filled(form, "analyst", "period", "reason")}
-            amounts = {} if form.get("revoke") else _amounts(form, language_of(request), "epsilon", "delta")
+            amounts = {} if form.get("revoke") else _amounts(form, guest.language, "epsilon", "delta")
             return curating.grant(
-                self.desk, person, {**record, **amounts, **({"revoke": True} if form.get("revoke") else {})}
+                self.desk, guest.person, {**record, **amounts, **({"revoke": True} if form.get("revoke") else {})}
             )
 
         done, problem = await self._act(act)
-        return await self._grants_page(request, person, visit, table, form if problem else {}, problem, done)
+        return await self._grants_page(guest, form if problem else {}, problem, done)
 
     async def _grants_page(
-        self,
-        request: Request,
-        person: Person,
-        visit: Visit,
-        table: str,
-        chosen: Mapping[str, Any],
-        problem: Problem | None = None,
-        done: Any = None,
+        self, guest: Guest, chosen: Mapping[str, Any], problem: Problem | None = None, done: Any = None
     ) -> Response:
+        person, table = guest.person, guest.request.path_params["table"]
         described = await self.desk.described(person, table)
         bars = await self.desk.aside(lambda: self._bars(table))
         preview = await self._preview(person, table, str(chosen.get("epsilon") or "").strip().replace(",", "."))
-        return page(
-            request,
+        return guest.page(
             "grants.html",
-            200 if problem is None else problem.status,
-            person=person,
-            visit=visit,
+            problem,
             table=table,
             described=described,
             chosen=chosen,
             bars=bars,
             preview=preview,
-            problem=problem,
             done=done,
             delta=await self.desk.aside(lambda: self._delta(table)),
             analysts=[each.name for each in self.desk.ledger.people() if each.role != "auditor" and not each.ended],
@@ -204,56 +178,47 @@ class CuratorPages:
 
     async def facts(self, request: Request) -> Response:
         """Show what was learned of a table, and for how much."""
-        person, visit = await self.who(request)
-        table = request.path_params["table"]
-        require(person, "audit", table)
-        found = await self.desk.aside(lambda: facts_read(self.desk, person, table))
-        return page(request, "facts.html", person=person, visit=visit, table=table, facts=found)
+        guest, table = await self.who(request), request.path_params["table"]
+        require(guest.person, "audit", table)
+        found = await self.desk.aside(lambda: facts_read(self.desk, guest.person, table))
+        return guest.page("facts.html", table=table, facts=found)
 
     # --- declare a table ---
 
     async def declare(self, request: Request) -> Response:
         """Show the four steps; a source's columns are read from its schema, and no row."""
-        person, visit = await self._curator(request)
-        return await self._declare_page(request, person, visit, FormData(request.query_params))
+        return await self._declare_page(await self._curator(request), FormData(request.query_params))
 
     async def declared(self, request: Request) -> Response:
         """Show the steps again, or declare the table, for life."""
-        person, visit = await self._curator(request)
-        form = await read_form(request, visit)
+        guest = await self._curator(request)
+        form = await guest.form()
         if not form.get("declare"):
-            return await self._declare_page(request, person, visit, form)
-        language = language_of(request)
-        done, problem = await self._act(lambda: declaring.declare(self.desk, person, declaration_of(form, language)))
-        return await self._declare_page(request, person, visit, form, problem, done)
+            return await self._declare_page(guest, form)
+
+        def act() -> Any:
+            return declaring.declare(self.desk, guest.person, declaration_of(form, guest.language))
+
+        done, problem = await self._act(act)
+        return await self._declare_page(guest, form, problem, done)
 
     async def _declare_page(
-        self,
-        request: Request,
-        person: Person,
-        visit: Visit,
-        form: FormData,
-        problem: Problem | None = None,
-        done: Any = None,
+        self, guest: Guest, form: FormData, problem: Problem | None = None, done: Any = None
     ) -> Response:
         source = str(form.get("source") or "").strip()
         columns: dict[str, str] | None = None
         if source and done is None:
             columns, mistake = await self._act(lambda: declaring.columns_of(self.desk, source))
             problem = problem or mistake
-        return page(
-            request,
+        return guest.page(
             "declare.html",
-            200 if problem is None else problem.status,
-            person=person,
-            visit=visit,
+            problem,
             form=form,
             source=source,
             stem=re.sub(r"\W+", "_", source.rpartition("table=")[2].rpartition("/")[2].partition(".")[0]),
             columns=columns,
             allowed=bool(self.desk.sources),
             sources=await self.desk.aside(lambda: declaring.files_under(self.desk)),
-            problem=problem,
             done=done,
         )
 

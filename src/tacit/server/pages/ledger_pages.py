@@ -9,14 +9,12 @@ from typing import Any
 
 from fastapi import Request, Response
 
-from tacit.answer import Answer, amounts, cells, closing_lines
+from tacit.answer import amounts
 from tacit.errors import TacitError
-from tacit.json_wire import write_json
 from tacit.ledger import Person
 from tacit.server.access import require
 from tacit.server.desk import Desk
-from tacit.server.pages.ask_pages import PICTURES, drawn, sizes_of
-from tacit.server.pages.page_look import page
+from tacit.server.pages.ask_pages import file_of, looks_of
 from tacit.server.pages.visits import Visitors
 from tacit.server.problems import unknown
 from tacit.server.records import kept, read_entries
@@ -37,57 +35,42 @@ class LedgerPages:
 
     async def history(self, request: Request) -> Response:
         """Show the answers that one may see, the newest first."""
-        person, visit = await self.who(request)
-        found = await self.desk.aside(lambda: self._answers(person))
-        return page(request, "history.html", person=person, visit=visit, answers=found)
+        guest = await self.who(request)
+        return guest.page("history.html", answers=await self.desk.aside(lambda: self._answers(guest.person)))
 
     async def answer(self, request: Request, number: str) -> Response:
         """Show an answer as the ledger keeps it."""
-        person, visit = await self.who(request)
-        shown = await self._shown(person, number)
-        return page(request, "kept.html", person=person, visit=visit, **shown)
+        guest = await self.who(request)
+        return guest.page("kept.html", **await self._shown(guest.person, number))
 
     async def answer_as(self, request: Request, number: str, kind: str) -> Response:
         """Give a kept answer as csv, json, svg or png, or its certificate."""
-        person, _ = await self.who(request)
+        person = (await self.who(request)).person
         if kind == "certificate":
             found = await self.desk.certificate(person, number_of(number, "answer"))
             name = f'attachment; filename="certificate-{int(number)}.json"'
             return Response(json.dumps(found, indent=1), 200, {"Content-Disposition": name}, "application/json")
-        answer = await kept(self.desk, person, number_of(number, "answer"))
-        if kind == "csv":
-            return Response(answer.to_csv(), media_type="text/csv; charset=utf-8")
-        if kind == "json":
-            return Response(write_json(json.loads(answer.to_json())), media_type="application/json")
-        if kind in PICTURES:
-            return await drawn(answer, kind)
-        raise unknown("answer")
+        return await file_of(await kept(self.desk, person, number_of(number, "answer")), kind)
 
     async def compare(self, request: Request) -> Response:
         """Show two answers side by side."""
-        person, visit = await self.who(request)
+        guest = await self.who(request)
         numbers = request.query_params.getlist("n")[:2]
-        both = [await self._shown(person, number) for number in numbers]
-        return page(request, "compare.html", person=person, visit=visit, both=both)
+        return guest.page("compare.html", both=[await self._shown(guest.person, number) for number in numbers])
 
     async def _shown(self, person: Person, number: str) -> dict[str, Any]:
         place = number_of(number, "answer")
-        answer: Answer = await kept(self.desk, person, place)
-        head, body = cells(answer)
+        answer = await kept(self.desk, person, place)
         record = await self.desk.certificate(person, place)
         asked = json.loads(record["chain"]["charge"]["body"])
         return {
             "number": place,
-            "head": head,
-            "body": body,
             "cost": amounts(answer.facts),
             "about": asked.get("about", ""),
             "analyst": asked.get("analyst"),
             "time": asked["time"][:16].replace("T", " "),
-            "closing": closing_lines(answer, more=""),
-            "details": answer.details(),
             "table": record["table"]["name"],
-            "sizes": await sizes_of(answer),
+            **await looks_of(answer),
         }
 
     def _answers(self, person: Person) -> list[dict[str, Any]]:
@@ -115,25 +98,22 @@ class LedgerPages:
 
     async def ledger(self, request: Request) -> Response:
         """Show entries, the newest first, and whether the chain holds."""
-        person, visit = await self.who(request)
-        require(person, "audit")  # others have their answers; to verify a chain is work
+        guest = await self.who(request)
+        require(guest.person, "audit")  # others have their answers; to verify a chain is work
         ledger = self.desk.ledger
         last = await self.desk.aside(ledger.length)
         written = request.query_params.get("from")
         first = max(1, last - PAGE_ENTRIES + 1) if written is None else number_of(written, "entry")
         kind = request.query_params.get("kind", "")
-        found, _ = await self.desk.aside(lambda: read_entries(ledger, person, first, PAGE_ENTRIES))
+        found, _ = await self.desk.aside(lambda: read_entries(ledger, guest.person, first, PAGE_ENTRIES))
         shown = [each | {"words": _words(each)} for each in found if kind in ("", each["kind"])]
         verified = await self.desk.aside(self._verified) if request.query_params.get("verify") else None
-        return page(
-            request,
+        return guest.page(
             "ledger.html",
-            person=person,
-            visit=visit,
             entries=shown[::-1],
             first=first,
             last=last,
-            reads_all=person.tables is None,  # others are not shown how many entries there are
+            reads_all=guest.person.tables is None,  # others are not shown how many entries there are
             size=PAGE_ENTRIES,
             kind=kind,
             verified=verified,
@@ -141,17 +121,14 @@ class LedgerPages:
 
     async def entry(self, request: Request, number: str) -> Response:
         """Show one entry, in words and as it is signed."""
-        person, visit = await self.who(request)
+        guest = await self.who(request)
         place = number_of(number, "entry")
-        found, _ = await self.desk.aside(lambda: read_entries(self.desk.ledger, person, place, 1))
+        found, _ = await self.desk.aside(lambda: read_entries(self.desk.ledger, guest.person, place, 1))
         if not found or found[0]["number"] != place:
             raise unknown("entry")
         record = json.loads(found[0]["body"])
-        return page(
-            request,
+        return guest.page(
             "entry.html",
-            person=person,
-            visit=visit,
             entry=found[0],
             has_answer="as_shown" in record,
             words=_words(found[0]),

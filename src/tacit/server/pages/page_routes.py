@@ -71,10 +71,10 @@ def add_pages(app: FastAPI, desk: Desk, visits: Visits) -> None:
 async def problem_page(request: Request, problem: Problem, desk: Desk, visits: Visits) -> Response:
     """Return a problem as a page, with the header of the visitor."""
     try:
-        person, visit = await Visitors(desk, visits).who(request)
+        return (await Visitors(desk, visits).who(request)).page("problem_page.html", problem, fixes=())
     except Exception:  # noqa: BLE001 - without a visit, or with an unreadable ledger, the problem is shown anyway
-        person, visit = None, None
-    return page(request, "problem_page.html", problem.status, person=person, visit=visit, problem=problem, fixes=())
+        nameless = {"person": None, "visit": None}
+        return page(request, "problem_page.html", problem.status, problem=problem, fixes=(), **nameless)
 
 
 class Pages:
@@ -121,9 +121,9 @@ class Pages:
 
     async def sign_out(self, request: Request) -> Response:
         """End the visit, here and on every replica."""
-        _, visit = await self.who(request)
-        await read_form(request, visit)
-        await self.desk.aside(lambda: self.visitors.visits.end(visit, self.desk.ledger))
+        guest = await self.who(request)
+        await guest.form()
+        await self.desk.aside(lambda: self.visitors.visits.end(guest.visit, self.desk.ledger))
         reply = RedirectResponse("/sign-in", 303)
         reply.delete_cookie(COOKIE, path="/", secure=True, httponly=True, samesite="strict")
         return reply
@@ -132,13 +132,13 @@ class Pages:
 
     async def home(self, request: Request) -> Response:
         """Show the tables that the visitor may see, and the rest of each budget."""
-        person, visit = await self.who(request)
+        guest = await self.who(request)
         tables = []
-        for listed in self.desk.listed(person):
-            described = await self.desk.described(person, listed["name"])
-            bars = await asyncio.to_thread(budget_bars, self.desk.ledger, listed["name"], person.name)
+        for listed in self.desk.listed(guest.person):
+            described = await self.desk.described(guest.person, listed["name"])
+            bars = await asyncio.to_thread(budget_bars, self.desk.ledger, listed["name"], guest.person.name)
             tables.append({**described, "name": listed["name"], "bars": bars})
-        return page(request, "home.html", person=person, visit=visit, tables=tables)
+        return guest.page("home.html", tables=tables)
 
     # --- the page's own files ---
 

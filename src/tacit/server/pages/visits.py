@@ -19,12 +19,13 @@ from typing import Any
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-from fastapi import Request
+from fastapi import Request, Response
 from starlette.datastructures import FormData
 
 from tacit.ledger import Ledger, Person
 from tacit.noise import fresh_bytes
 from tacit.server.desk import Desk
+from tacit.server.pages.page_look import language_of, page
 from tacit.server.problems import Problem
 
 COOKIE = "__Host-tacit"
@@ -95,6 +96,29 @@ class Visits:
         return secret if self._now() < until else None
 
 
+@dataclass(frozen=True)
+class Guest:
+    """A visitor who asks for a page: the request, the person, and the visit."""
+
+    request: Request
+    person: Person
+    visit: Visit
+
+    @property
+    def language(self) -> str:
+        """The language of the page."""
+        return language_of(self.request)
+
+    async def form(self) -> FormData:
+        """Return the form that was sent."""
+        return await read_form(self.request, self.visit)
+
+    def page(self, template: str, problem: Problem | None = None, *, status: int = 200, **values: Any) -> Response:
+        """Return a page; a problem on it decides its status."""
+        shown = {"person": self.person, "visit": self.visit, "problem": problem} | values
+        return page(self.request, template, status if problem is None else problem.status, **shown)
+
+
 class SignInFirst(Exception):
     """A visitor without a visit: sent to the sign-in page."""
 
@@ -106,7 +130,7 @@ class Visitors:
     desk: Desk
     visits: Visits
 
-    async def who(self, request: Request) -> tuple[Person, Visit]:
+    async def who(self, request: Request) -> Guest:
         """Return who looks, read from the ledger now; else SignInFirst."""
         visit = self.visits.opened(request.cookies.get(COOKIE))
         if visit is None:
@@ -115,7 +139,7 @@ class Visitors:
         if await self.desk.aside(lambda: self.desk.ledger.has_ended(id)):
             raise SignInFirst
         try:
-            return await self.of(request, visit.secret), visit
+            return Guest(request, await self.of(request, visit.secret), visit)
         except Problem as problem:
             if problem.status == 401:
                 raise SignInFirst from None
@@ -124,10 +148,10 @@ class Visitors:
     async def if_signed_in(self, request: Request) -> dict[str, Any]:
         """Return a page's `person` and `visit`: None for a visitor who is not signed in."""
         try:
-            person, visit = await self.who(request)
+            guest = await self.who(request)
         except (SignInFirst, Problem):
             return {"person": None, "visit": None}
-        return {"person": person, "visit": visit}
+        return {"person": guest.person, "visit": guest.visit}
 
     async def of(self, request: Request, secret: str) -> Person:
         """Return the owner of a token; wrong ones are counted by address."""
