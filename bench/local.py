@@ -28,11 +28,8 @@ SCRIPT = Path(__file__).parent / "peers" / "local.py"
 # protocol -> people that a peer handles in about a second, at domain 100 and at 10,000
 POINTS = {
     "response": (100_000, 20_000),
-    "optimised-unary": (20_000, 500),
-    "symmetric-unary": (20_000, 500),
     "subset": (5_000, 100),
     "local-hashing": (5_000, 50),
-    "hadamard": (20_000, 5_000),
 }
 MAKE, ESTIMATE, ESTIMATE_HASHED = 0.1, 0.2, 0.01
 MILLION_A_SECOND = 1e-6
@@ -44,10 +41,10 @@ def results() -> Iterator[Result]:
     for place, domain in enumerate((100, 10_000)):
         for protocol, sizes in POINTS.items():
             make, estimate = ours(protocol, domain)
-            fast = domain == 10_000 and protocol in ("hadamard", "local-hashing")
+            fast = domain == 10_000 and protocol == "local-hashing"
             name = f"{protocol}, {domain:,}"
             yield Seconds(f"{name}: make one", make, MILLION_A_SECOND if fast else None)
-            yield Seconds(f"{name}: estimate", estimate, MILLION_A_SECOND if fast and protocol == "hadamard" else None)
+            yield Seconds(f"{name}: estimate", estimate)
             for peer in PEERS if python is not None else ():
                 theirs = peer_times(python, peer, protocol, domain, sizes[place])
                 if theirs is not None:
@@ -79,7 +76,7 @@ def frequent_strings(epsilon: float) -> tuple[float, int]:
 
 def ours(protocol: str, domain: int) -> tuple[float, float]:
     """Return our seconds a report, for making and for estimating."""
-    wide = domain == 10_000 and ("unary" in protocol or protocol == "subset")
+    wide = domain == 10_000 and protocol == "subset"
     people = 20_000 if wide else 100_000 if domain == 10_000 and protocol == "local-hashing" else PEOPLE
     client = local.Randomizer(domain, epsilon=1, protocol=protocol)
     values = np.arange(people) * 7919 % domain

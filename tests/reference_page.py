@@ -192,7 +192,6 @@ WORDS = {
 # What a public value of Python's own types is: its docstring would be that of `dict` or `int`.
 VALUES = {
     "tacit.local.FREQUENCIES": "The protocols for counts, by name: " + ", ".join(map(repr, tacit.local.FREQUENCIES)),
-    "tacit.local.MEANS": "The protocols for means, by name: " + ", ".join(map(repr, tacit.local.MEANS)),
 }
 
 ENVIRONMENT = {

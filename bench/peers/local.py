@@ -18,21 +18,12 @@ def multi_freq_ldpy(protocol, domain):
     from multi_freq_ldpy.pure_frequency_oracles.GRR import GRR_Aggregator_MI, GRR_Client
     from multi_freq_ldpy.pure_frequency_oracles.LH import LH_Aggregator_MI, LH_Client
     from multi_freq_ldpy.pure_frequency_oracles.SS import SS_Aggregator_MI, SS_Client
-    from multi_freq_ldpy.pure_frequency_oracles.UE import UE_Aggregator_MI, UE_Client
 
     def hashed(value):
         return LH_Client(value, domain, EPSILON, True)
 
     return {
         "response": (lambda v: GRR_Client(v, domain, EPSILON), lambda r: GRR_Aggregator_MI(r, domain, EPSILON)),
-        "optimised-unary": (
-            lambda v: UE_Client(v, domain, EPSILON, True),
-            lambda r: UE_Aggregator_MI(r, EPSILON, True),
-        ),
-        "symmetric-unary": (
-            lambda v: UE_Client(v, domain, EPSILON, False),
-            lambda r: UE_Aggregator_MI(r, EPSILON, False),
-        ),
         "subset": (lambda v: SS_Client(v, domain, EPSILON), lambda r: SS_Aggregator_MI(r, domain, EPSILON)),
         "local-hashing": (hashed, lambda r: LH_Aggregator_MI(r, domain, EPSILON, True)),
     }[protocol]
@@ -41,30 +32,21 @@ def multi_freq_ldpy(protocol, domain):
 def pure_ldp(protocol, domain):
     """Return a client and an aggregator of pure-ldp; its domain begins at 1."""
     from pure_ldp.frequency_oracles.direct_encoding import DEClient, DEServer
-    from pure_ldp.frequency_oracles.hadamard_response import HadamardResponseClient, HadamardResponseServer
     from pure_ldp.frequency_oracles.local_hashing import LHClient, LHServer
-    from pure_ldp.frequency_oracles.unary_encoding import UEClient, UEServer
 
     def servers():
         return {
             "response": lambda: DEServer(EPSILON, domain),
-            "optimised-unary": lambda: UEServer(EPSILON, domain, use_oue=True),
-            "symmetric-unary": lambda: UEServer(EPSILON, domain),
             "local-hashing": lambda: LHServer(EPSILON, domain, use_olh=True),
-            "hadamard": lambda: HadamardResponseServer(EPSILON, domain),
         }[protocol]()
 
-    kept = servers()
     client = {
         "response": lambda: DEClient(EPSILON, domain),
-        "optimised-unary": lambda: UEClient(EPSILON, domain, use_oue=True),
-        "symmetric-unary": lambda: UEClient(EPSILON, domain),
         "local-hashing": lambda: LHClient(EPSILON, domain, use_olh=True),
-        "hadamard": lambda: HadamardResponseClient(EPSILON, domain, kept.get_hash_funcs()),
     }[protocol]()
 
     def estimate(reports):
-        server = kept if protocol == "hadamard" else servers()
+        server = servers()
         server.reset()
         for report in reports:
             server.aggregate(report)

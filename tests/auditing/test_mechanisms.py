@@ -4,19 +4,18 @@ import pytest
 
 from tacit.auditing.mechanisms import SUBJECTS, audit_mechanism
 from tacit.errors import InvalidParameter
-from tacit.local.choosing import FREQUENCIES, MEANS
+from tacit.local.choosing import FREQUENCIES
 
 # A false alarm of a test has a chance of at most 1e-9.
 SURE = "0.999999999"
 # a shortage that the usual number of draws must see; half of the noise where nothing is said
-SHORTAGE = {"quantile": "0.8", "private-keys": "0.5", "local-mean-hybrid": "0.8"}
+SHORTAGE = {"quantile": "0.8", "private-keys": "0.5", "local-mean": "0.8"}
 # mechanism -> draws after which 0.3 is demonstrated, and half the noise seen, but for a chance far below 1e-6
 QUICK = {
     "laplace": 8_000,
     "laplace-vector": 24_000,
     "randomized-response": 8_000,
     "local-response": 12_000,
-    "local-mean-duchi": 8_000,
 }
 
 
@@ -48,7 +47,6 @@ def test_a_tenth_too_little_laplace_noise_is_seen_from_the_list():
 
 def test_every_local_protocol_is_listed():
     assert {f"local-{name}" for name in FREQUENCIES} <= set(SUBJECTS)
-    assert {f"local-mean-{name}" for name in MEANS} <= set(SUBJECTS)
 
 
 @pytest.mark.parametrize(

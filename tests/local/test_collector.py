@@ -159,7 +159,7 @@ def test_the_sample_looked_at_is_of_all_reports_and_bounded(monkeypatch):
     from tacit.local import collector as sampling
 
     monkeypatch.setattr(sampling, "ROWS_MOST", 300)
-    client = local.Randomizer(50, epsilon=1, protocol="hadamard")
+    client = local.Randomizer(50, epsilon=1, protocol="local-hashing")
     collector = local.Collector(client.survey)
     for _ in range(30):
         collector.add_all(client.reports(np.arange(50)))

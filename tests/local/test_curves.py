@@ -18,7 +18,7 @@ def three_points(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_picture_says_in_words_what_it_shows(tmp_path: Path) -> None:
     drawn = tradeoff("counts", people=10_000, epsilon=1, k=10).plot(tmp_path / "a.svg").read_text()
-    for words in ("What people buy at ε = 1", "10 counts; 95 % of the time within", "people", "error", *LOOKS):
+    for words in ("The value of people at ε = 1", "10 counts; 95 % of the time within", "people", "error", *LOOKS):
         assert words in drawn
     asked = tradeoff("mean", people=100, error=0.1).plot(tmp_path / "b.svg").read_text()
     assert "The ε that an error of 10 % takes" in asked

@@ -116,7 +116,7 @@ def test_impossible_numbers_of_reports_end_at_the_edge():
 
 @pytest.mark.parametrize("reports", [[2], [0.5], ["yes"], None, 3, [None]])
 def test_R4_a_report_outside_the_domain_is_refused_with_the_rule(reports):
-    with pytest.raises(InvalidParameter, match="each report must be"):
+    with pytest.raises(InvalidParameter, match="every report must be"):
         tacit.RandomizedResponse(epsilon=1).estimate(reports)
     with pytest.raises(InvalidParameter, match="every report must be one of the categories"):
         tacit.RandomizedResponse(epsilon=1, categories=["a", "b"]).estimate(reports)

@@ -79,7 +79,7 @@ def test_consistent_counts_are_the_nearest_that_add_up(counts, total):
     assert (np.array(counts)[found == 0] <= shifts.max() + 1e-6 * (1 + np.abs(counts).max())).all()
 
 
-@pytest.mark.parametrize("protocol", ["response", "subset", "optimised-unary", "hadamard", "local-hashing"])
+@pytest.mark.parametrize("protocol", ["response", "subset", "local-hashing"])
 def test_no_fake_moves_a_count_beyond_the_stated_shift(protocol):
     client = local.Randomizer(10, epsilon=1, protocol=protocol)
     honest, fakes = client.reports(people(10, 900)), client.reports(np.full(100, 3))
@@ -93,7 +93,7 @@ def test_no_fake_moves_a_count_beyond_the_stated_shift(protocol):
 
 
 def test_a_mean_s_worst_shift_is_reached_by_the_largest_reports():
-    client = local.Randomizer(between=(0, 10), epsilon=1, protocol="duchi")
+    client = local.Randomizer(between=(0, 10), epsilon=0.6)  # one bit
     collector = local.Collector(client.survey)
     collector.add_all(client.reports([0.0] * 900))
     alone = collector.estimate().mean

@@ -9,14 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.local.choosing import FREQUENCIES, frequency_protocol, mean_protocol
+from tacit.local.choosing import FREQUENCIES, frequency_protocol
 from tacit.local.protocols.attributes import Attributes
-from tacit.local.protocols.hadamard import Hadamard, irreducible, walsh
 from tacit.local.protocols.hashing import LocalHashing, cell_edges, cells_of, shared_cell
 from tacit.local.protocols.means import MeanResponse
 from tacit.local.protocols.protocol import Response
 from tacit.local.protocols.subset import draw_sets, share_table, sizes_of
-from tacit.local.protocols.unary import Permanent, Unary, count_columns
+from tacit.local.protocols.unary import Permanent, count_columns
 from tacit.noise.bits import Keystream
 from tacit.privacy.rounding import ball, certainly_less
 from tacit_gauntlet.stage.local import exact_laws
@@ -73,35 +72,6 @@ def test_two_codes_share_a_cell_as_often_as_two_independent_hashes_do():
         assert cells_of(edges, cells).tolist() == [*range(cells), *range(cells)]
 
 
-@pytest.mark.parametrize("size", [2, 3, 8, 20, 33])
-@pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(2), Fraction(4)])
-def test_any_two_codes_share_a_hadamard_hash_for_one_row_in_two_to_the_t(size, epsilon):
-    protocol = Hadamard(size, epsilon)
-    rows = np.arange(1 << protocol.row_bits, dtype=np.uint64)
-    hashes = [protocol._hash(rows, np.full(len(rows), code, dtype=np.uint64)) for code in range(size)]
-    for one, other in permutations(hashes, 2):
-        assert np.count_nonzero(one == other) << protocol.hash_bits == len(rows)
-
-
-@pytest.mark.parametrize("degree", range(1, 21))
-def test_polynomials_are_irreducible(degree):
-    # X has an order that divides 2^degree - 1 and X^(2^(degree/p)) is not X, or the degree is 1
-    polynomial = irreducible(degree)
-
-    def power_of_x(exponent_log: int) -> int:
-        value = 2 if degree > 1 else 2 ^ polynomial
-        for _ in range(exponent_log):
-            square = sum(1 << 2 * place for place in range(degree) if value >> place & 1)
-            while square.bit_length() > degree:
-                square ^= polynomial << (square.bit_length() - degree - 1)
-            value = square
-        return value
-
-    assert power_of_x(degree) == power_of_x(0)
-    primes = [p for p in range(2, degree + 1) if degree % p == 0 and all(p % q for q in range(2, p))]
-    assert all(power_of_x(degree // p) != power_of_x(0) for p in primes)
-
-
 @settings(max_examples=25)
 @given(rows=st.integers(1, 700), width=st.integers(1, 9))
 def test_columns_of_packed_bits_add_up(rows, width):
@@ -114,12 +84,6 @@ def test_wide_rows_are_added_in_parts():
     words = Keystream().words(3 * 600).reshape(3, 600)
     bits = np.unpackbits(words.astype("<u8").view(np.uint8).reshape(3, -1), axis=1, bitorder="little")
     assert (count_columns(words) == bits.sum(axis=0)).all()
-
-
-def test_the_walsh_transform_is_the_sum_over_characters():
-    values = np.arange(8) ** 2
-    signs = [[(-1) ** (i & j).bit_count() for j in range(8)] for i in range(8)]
-    assert (walsh(values) == np.array(signs) @ values).all()
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -143,10 +107,9 @@ def test_payloads_that_no_client_makes_are_not_valid(name):
     assert protocol.draw(np.empty(0, dtype=np.int64), Keystream()).shape == (0, protocol.payload_bytes)
 
 
-@pytest.mark.parametrize("kind", ["duchi", "piecewise", "hybrid"])
-@pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(3)])
-def test_a_mean_s_expectation_and_variance_are_the_law_s(kind, epsilon):
-    protocol = MeanResponse(epsilon, kind, grid_bits=3)
+@pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(1), Fraction(3)])
+def test_a_mean_s_expectation_and_variance_are_the_law_s(epsilon):
+    protocol = MeanResponse(epsilon, grid_bits=3)
     dtype = np.dtype([("piecewise", "u1"), ("cell", "<u4")])
     ends = protocol.cell_line, protocol.bit_line
     for code in range(9):
@@ -161,7 +124,7 @@ def test_a_mean_s_expectation_and_variance_are_the_law_s(kind, epsilon):
 
 
 def test_a_mean_s_sums_do_not_overflow():
-    protocol = mean_protocol("piecewise", Fraction(1, 100))
+    protocol = MeanResponse(Fraction(62, 100))
     largest = protocol.steps + protocol.window - 1
     payloads = np.zeros((1 << 19, 5), dtype=np.uint8)
     payloads[:, 0] = 1
@@ -183,8 +146,6 @@ def test_hiding_which_attribute_was_sampled_allows_no_larger_epsilon():
 def test_optimal_numbers_of_cells_and_members_are_near_the_textbook_s():
     assert LocalHashing(100, Fraction(1)).cells == 4
     assert frequency_protocol("subset", 100, Fraction(1)).members == 27
-    assert Unary(100, Fraction(1), "optimised").keep == Fraction(1, 2)
-    assert Hadamard(100, Fraction(1, 10)).hash_bits == 1
 
 
 @pytest.mark.parametrize("size", [3, 5, 64, 66, 70, 128, 130])

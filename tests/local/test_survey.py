@@ -13,7 +13,7 @@ from tacit.local.wire import header_line, read_header
 SURVEYS = {
     "labels": lambda: local.make_survey(["a", "b", "ü"], epsilon="0.3"),
     "numbers as labels": lambda: local.make_survey([3, 1, 2], epsilon=1),
-    "size": lambda: local.make_survey(1000, epsilon=1, protocol="hadamard", epoch="2026-W46"),
+    "size": lambda: local.make_survey(1000, epsilon=1, protocol="local-hashing", epoch="2026-W46"),
     "mean": lambda: local.make_survey(between=(-0.1, 99.5), epsilon=2),
     "attributes": lambda: local.make_survey(attributes={"a": 2, "b": ["x", "y", "z"]}, method="split", epsilon=1),
     "fakes": lambda: local.make_survey(attributes={"a": 2, "b": 7}, method="fake", epsilon=1),
@@ -34,7 +34,7 @@ BAD = {
     "huge epsilon": ({"domain": 2, "epsilon": 50}, "gives no protection"),
     "tiny epsilon": ({"domain": 2, "epsilon": 1e-17}, "no information"),
     "unknown protocol": ({"domain": 2, "epsilon": 1, "protocol": "olh"}, "one of auto, response"),
-    "mean protocol for counts": ({"domain": 2, "epsilon": 1, "protocol": "duchi"}, "no protocol 'duchi'"),
+    "mean protocol for counts": ({"domain": 2, "epsilon": 1, "protocol": "duchi"}, "'duchi' is not a protocol"),
     "empty range": ({"between": (1, 1), "epsilon": 1}, "lower to a higher"),
     "infinite range": ({"between": (0, float("inf")), "epsilon": 1}, "finite"),
     "one end": ({"between": (1,), "epsilon": 1}, "two numbers"),
@@ -69,6 +69,12 @@ def test_a_header_that_contradicts_itself_is_refused(make):
     ):
         with pytest.raises(InvalidParameter):
             survey_of(make().header() | {key: wrong})
+
+
+@pytest.mark.parametrize("name", ["hadamard", "optimised-unary", "symmetric-unary"])
+def test_a_header_of_a_protocol_that_is_not_collected_is_refused_by_name(name):
+    with pytest.raises(InvalidParameter, match=f"'{name}' is not a protocol for this question"):
+        survey_of(SURVEYS["labels"]().header() | {"protocol": name})
 
 
 @pytest.mark.parametrize("line", [b"", b"[]", b"{", b"null", b'{"format":1}', b"[" * 100_000, b"\xff\xfe"])
@@ -117,13 +123,13 @@ def test_choose_shows_the_least_variance_and_the_table():
     assert choice.protocol == choice.table[0].protocol == "subset"
     assert "<- chosen" in str(choice)
     assert {row.protocol for row in choice.table} == {
-        "response", "subset", "optimised-unary", "symmetric-unary", "local-hashing", "hadamard",
+        "response", "subset", "local-hashing",
     }  # fmt: skip
 
 
 def test_choose_prefers_the_shortest_report_among_equals_and_one_that_fits():
-    assert local.choose(10_000, epsilon=1).protocol == "hadamard"
-    assert local.choose(50, epsilon=1, report_bytes_max=2).protocol == "hadamard"
+    assert local.choose(10_000, epsilon=1).protocol == "local-hashing"
+    assert local.choose(50, epsilon=1, report_bytes_max=2).protocol == "response"
     assert local.choose(3, epsilon=2).protocol == "response"
     assert local.choose(between=(0, 1), epsilon=1).protocol == "hybrid"
     with pytest.raises(InvalidParameter, match="fits"):

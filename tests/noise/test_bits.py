@@ -154,7 +154,6 @@ WORD_READERS = {
     "local/client.py": "ids of reports",
     "local/collector.py": "which reports a sample keeps",
     "local/poisoning.py": "an order",
-    "local/protocols/hadamard.py": "a row of bits",
     "local/protocols/hashing.py": "hashes",
     "selection/points.py": "places by weights",
     "selection/quantile.py": "places by weights, and the order of ties",

@@ -133,7 +133,7 @@ TARGETS: dict[str, str | tuple[str, ...]] = {
     "Store.__init__": "tacit.local.tally_file:TallyFile.__init__",
     "Store.first_seen": "tacit.local.tally_file:TallyFile.first_seen",
     "attributes of a survey": "tacit.local.survey:_attributes",
-    "Unary.keep": "tacit.local.protocols.unary:Unary.keep",
+    "Permanent.permanent_keep": "tacit.local.protocols.unary:Permanent.permanent_keep",
     "draw_heads": "tacit.local.protocols.unary:draw_heads",
     "WRONG_EPOCH": "tacit.local.wire:WRONG_EPOCH",
     "check_report": "tacit.local.wire:check_report",

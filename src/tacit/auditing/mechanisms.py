@@ -21,7 +21,7 @@ from tacit.auditing.lower_bound import gaussian_draws
 from tacit.auditing.result import AuditResult
 from tacit.errors import InvalidParameter
 from tacit.exact import ROWS, UNITS, ExactTable
-from tacit.local import FREQUENCIES, MEANS, LocalProtocol, Permanent
+from tacit.local import FREQUENCIES, LocalProtocol, MeanResponse, Permanent
 from tacit.noise import DiscreteGaussian, DiscreteStaircase, Keystream
 from tacit.plan import make_plan, make_spend
 from tacit.privacy import Number, confidence_meaning, decimal_meaning, delta_meaning, positive, staircase_for, whole
@@ -294,9 +294,6 @@ SUBJECTS: dict[str, AuditSubject] = {
             f"the first two of {DOMAIN} answers, one report",
             _local(lambda epsilon: Permanent(DOMAIN, 2 * epsilon, epsilon), _first_two),
         ),
-        *(
-            AuditSubject(f"local-mean-{name}", "the two ends of the range", _local(make, _ends))
-            for name, make in MEANS.items()
-        ),
+        AuditSubject("local-mean", "the two ends of the range", _local(MeanResponse, _ends)),
     )
 }

@@ -6,10 +6,11 @@ error.
 """
 
 from tacit.local.central import central_guarantee, release_estimate
-from tacit.local.choosing import FREQUENCIES, MEANS, choose
+from tacit.local.choosing import FREQUENCIES, choose
 from tacit.local.client import LongitudinalClient, Randomizer, Report, Reports
 from tacit.local.collector import Collector, collect_file, merge_states
 from tacit.local.domain import Labels
+from tacit.local.protocols.means import MeanResponse
 from tacit.local.protocols.protocol import LocalProtocol, Response
 from tacit.local.protocols.unary import Permanent
 from tacit.local.randomized_response import RandomizedResponse
@@ -19,11 +20,11 @@ from tacit.local.wire import header_line, read_survey, report_lines, write_repor
 
 __all__ = [
     "FREQUENCIES",
-    "MEANS",
     "Collector",
     "Labels",
     "LocalProtocol",
     "LongitudinalClient",
+    "MeanResponse",
     "Permanent",
     "RandomizedResponse",
     "Randomizer",

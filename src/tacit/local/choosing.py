@@ -14,12 +14,10 @@ from typing import Any
 
 from tacit.errors import InvalidParameter
 from tacit.local.domain import read_labels, read_range
-from tacit.local.protocols.hadamard import Hadamard
 from tacit.local.protocols.hashing import LocalHashing
 from tacit.local.protocols.means import MeanResponse
 from tacit.local.protocols.protocol import FrequencyProtocol, Response, spread_of
 from tacit.local.protocols.subset import Subset
-from tacit.local.protocols.unary import Unary
 from tacit.privacy import Number, PureLoss, decimal_meaning, positive, whole
 
 # ---- the catalogue ---------------------------------------------------------------------------------------------------
@@ -30,35 +28,23 @@ AUTO = "auto"
 FREQUENCIES: dict[str, Callable[[int, Fraction], FrequencyProtocol]] = {
     "response": Response,
     "subset": Subset,
-    "optimised-unary": lambda size, epsilon: Unary(size, epsilon, "optimised"),
-    "symmetric-unary": lambda size, epsilon: Unary(size, epsilon, "symmetric"),
     "local-hashing": LocalHashing,
-    "hadamard": Hadamard,
-}
-MEANS: dict[str, Callable[[Fraction], MeanResponse]] = {
-    "hybrid": lambda epsilon: MeanResponse(epsilon, "hybrid"),
-    "piecewise": lambda epsilon: MeanResponse(epsilon, "piecewise"),
-    "duchi": lambda epsilon: MeanResponse(epsilon, "duchi"),
 }
 
 
 def frequency_protocol(name: str, size: int, epsilon: Fraction) -> FrequencyProtocol:
     """Return the protocol of this name for counts of `size` answers."""
-    if name not in FREQUENCIES:
-        raise _unknown(name, (AUTO, *FREQUENCIES, "longitudinal"))
-    return FREQUENCIES[name](size, epsilon)
+    return FREQUENCIES[known_protocol(name, *FREQUENCIES, "longitudinal")](size, epsilon)
 
 
-def mean_protocol(name: str, epsilon: Fraction) -> MeanResponse:
-    """Return the protocol of this name for a mean."""
-    if name not in MEANS:
-        raise _unknown(name, (AUTO, *MEANS))
-    return MEANS[name](epsilon)
-
-
-def _unknown(name: object, known: tuple[str, ...]) -> InvalidParameter:
+def known_protocol(name: str, *known: str) -> str:
+    """Return the name of a protocol, or refuse one that this question does not have."""
+    if name in known:
+        return name
     shown = repr(name) if isinstance(name, str) and len(name) < 40 else "this"
-    return InvalidParameter(f"{shown} is not a protocol for this question\nhint: protocol is one of {', '.join(known)}")
+    raise InvalidParameter(
+        f"{shown} is not a protocol for this question\nhint: protocol is one of {', '.join((AUTO, *known))}"
+    )
 
 
 # ---- the choice ------------------------------------------------------------------------------------------------------
@@ -92,19 +78,13 @@ class ChosenProtocol:
     report_bytes_max: int
 
     def __str__(self) -> str:
-        head = f"{'protocol':16} {'± 95 %':>12} {'of people':>10} {'bytes a report':>15}"
+        counts = self.what == "count"  # only their errors have a share of people
+        head = f"{'protocol':16} {'± 95 %':>12}{' of people' * counts:>{11 * counts}} {'bytes a report':>15}"
         rows = [
-            f"{row.protocol:16} {row.error:12,.4g} {row.error / self.people:10.3%} {row.report_bytes:15,}"
-            f"{'  <- chosen' if row.protocol == self.protocol else ''}"
+            f"{row.protocol:16} {row.error:12,.4g}{f' {row.error / self.people:10.3%}' * counts} {row.report_bytes:15,}"
+            f"{'  <- chosen' * (row.protocol == self.protocol)}"
             for row in self.table
         ]
-        if self.what == "mean":
-            head = f"{'protocol':16} {'± 95 %':>12} {'bytes a report':>15}"
-            rows = [
-                f"{row.protocol:16} {row.error:12,.4g} {row.report_bytes:15,}"
-                f"{'  <- chosen' if row.protocol == self.protocol else ''}"
-                for row in self.table
-            ]
         tail = f"Error of an estimated {self.what}, {self.people:,} people, {self.loss} for each report."
         return "\n".join([head, *rows, tail])
 
@@ -134,7 +114,7 @@ def choose(
         raise InvalidParameter(
             "give either domain or between, not both\nhint: e.g. choose(['yes', 'no'], epsilon=1, people=1000)"
         )
-    candidates = _means(between, exact, count) if domain is None else _counts(read_labels(domain).size, exact, count)
+    candidates = [_mean(between, exact, count)] if domain is None else _counts(read_labels(domain).size, exact, count)
     fitting = [candidate for candidate in candidates if candidate.report_bytes <= report_bytes_max]
     if not fitting:
         raise InvalidParameter(
@@ -155,21 +135,16 @@ def _counts(size: int, epsilon: Fraction, people: int) -> list[Candidate]:
     for name in FREQUENCIES:
         protocol = frequency_protocol(name, size, epsilon)
         variance = spread_of(protocol.keep, protocol.stray).mean_over(size)
-        error = _quantile() * math.sqrt(people * variance)
-        candidates.append(Candidate(name, variance, error, protocol.payload_bytes))
+        candidates.append(Candidate(name, variance, _QUANTILE * math.sqrt(people * variance), protocol.payload_bytes))
     return candidates
 
 
-def _means(between: Any, epsilon: Fraction, people: int) -> list[Candidate]:
-    candidates = []
-    for name in MEANS:
-        protocol = mean_protocol(name, epsilon)
-        asked = read_range(between, protocol.grid_bits)
-        variance = max(protocol.variance(value) for value in (Fraction(0), Fraction(1, 2)))
-        error = _quantile() * math.sqrt(variance / people) * float(asked.high - asked.low)
-        candidates.append(Candidate(name, variance, error, protocol.payload_bytes))
-    return candidates
+def _mean(between: Any, epsilon: Fraction, people: int) -> Candidate:
+    protocol = MeanResponse(epsilon)
+    asked = read_range(between, protocol.grid_bits)
+    variance = max(protocol.variance(value) for value in (Fraction(0), Fraction(1, 2)))
+    error = _QUANTILE * math.sqrt(variance / people) * float(asked.high - asked.low)
+    return Candidate(protocol.name, variance, error, protocol.payload_bytes)
 
 
-def _quantile() -> float:
-    return NormalDist().inv_cdf(0.975)
+_QUANTILE = NormalDist().inv_cdf(0.975)

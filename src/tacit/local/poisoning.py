@@ -14,11 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.local.protocols.hadamard import Hadamard
 from tacit.local.protocols.hashing import LocalHashing
 from tacit.local.protocols.protocol import FrequencyProtocol, LocalProtocol, Payloads
-from tacit.local.protocols.subset import Subset
-from tacit.local.protocols.unary import Permanent, Unary
+from tacit.local.protocols.unary import BitReports
 from tacit.noise import Keystream, draw_below
 from tacit.privacy import Flags, Floats
 
@@ -30,7 +28,7 @@ FALSE_FLAG = 1e-4
 
 def leaves_patterns(protocol: LocalProtocol) -> bool:
     """Whether fakes of this protocol can support several answers at once, and so be seen."""
-    return isinstance(protocol, Unary | Subset | LocalHashing | Hadamard | Permanent)
+    return isinstance(protocol, BitReports | LocalHashing)
 
 
 def find_patterns(protocol: FrequencyProtocol, payloads: Payloads, counts: Floats) -> tuple[str, ...]:

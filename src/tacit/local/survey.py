@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any
 
 from tacit.errors import InvalidParameter
-from tacit.local.choosing import AUTO, choose, frequency_protocol, mean_protocol
+from tacit.local.choosing import AUTO, choose, frequency_protocol, known_protocol
 from tacit.local.domain import Labels, Range, Record, Text, read_attributes, read_labels, read_range, read_text
 from tacit.local.protocols.attributes import METHODS, Attributes, Method
 from tacit.local.protocols.hashing import PrefixHashing
@@ -27,7 +27,6 @@ from tacit.privacy import Number, PureChoice, PureLoss, decimal_meaning, from_te
 FORMAT = "tacit local reports"
 VERSION = 1
 EPOCH_MAX = 64
-PEOPLE_GUESS = 10_000
 
 Question = Labels | Range | Record | Text
 AnyProtocol = FrequencyProtocol | MeanResponse | Attributes | PrefixHashing
@@ -108,7 +107,6 @@ def make_survey(
     epsilon_first: Number | None = None,
     epoch: str = "",
     tokens: bool = False,
-    people: int | None = None,
 ) -> Survey:
     """Return a survey of one question: a `domain` of answers, a number `between` two ends, several `attributes`
     (answered by `method`: split, sample or fake), or strings of an `alphabet` up to a `length`.
@@ -131,12 +129,8 @@ def make_survey(
     built: AnyProtocol
     if given == ["between"]:
         question = read_range(between, GRID_BITS)
-        name = (
-            choose(between=(0, 1), epsilon=exact, people=people or PEOPLE_GUESS).protocol
-            if protocol == AUTO
-            else protocol
-        )
-        built = mean_protocol(name, exact)
+        known_protocol(MeanResponse.name if protocol == AUTO else protocol, MeanResponse.name)
+        built = MeanResponse(exact)
     elif given == ["attributes"]:
         question = read_attributes(attributes)
         built = _attributes(question, method, protocol, exact)

@@ -30,7 +30,7 @@ def modulo_bias() -> AbstractContextManager[None]:
 def bit_at_whole_epsilon() -> AbstractContextManager[None]:
     """Keep the true bit with the chance that one bit alone could afford."""
     keep = property(lambda self: original("kept_chance")(self.epsilon, outside=1))
-    return planted("Unary.keep", keep)
+    return planted("Permanent.permanent_keep", keep)
 
 
 @mutant("true bit kept too often", killed_by="T01", published="a client whose coin is not the one its law states")

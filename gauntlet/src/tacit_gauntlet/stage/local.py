@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from tacit.local import survey as surveys
 from tacit.local import wire
-from tacit.local.choosing import FREQUENCIES, MEANS, frequency_protocol
+from tacit.local.choosing import FREQUENCIES, frequency_protocol
 from tacit.local.client import label_reports
 from tacit.local.protocols import protocol as protocols
 from tacit.local.protocols.attributes import METHODS
 from tacit.local.protocols.hashing import PrefixHashing
 from tacit.local.protocols.means import MeanResponse
-from tacit.local.protocols.unary import Permanent, as_bytes, as_words
+from tacit.local.protocols.unary import Permanent
 from tacit.noise import coins
 from tacit.privacy.arrays import Words
 from tacit_gauntlet.stage.balls import ball, floor_of
@@ -64,9 +64,8 @@ def exact_laws(epsilon: Fraction) -> Iterator[tuple[str, Fraction, list[Law]]]:
         yield protocol.name, promised, [protocol.law(code) for code in range(SMALL)]
     permanent = Permanent(SMALL, 2 * epsilon, epsilon)
     yield "permanent answers", 2 * epsilon, [permanent.permanent_law(code) for code in range(SMALL)]
-    for kind in MEANS:
-        small = MeanResponse(epsilon, kind, grid_bits=3)  # type: ignore[arg-type]
-        yield kind, epsilon, [small.law(code) for code in range(small.steps + 1)]
+    small = MeanResponse(epsilon, grid_bits=3)
+    yield small.name, epsilon, [small.law(code) for code in range(small.steps + 1)]
     for method in METHODS:
         attributes: Any = surveys.make_survey(attributes={"a": 2, "b": 3}, method=method, epsilon=epsilon).protocol
         yield f"attributes, {method}", epsilon, [attributes.law(codes) for codes in product(range(2), range(3))]
@@ -151,16 +150,6 @@ def report_line(report: Any) -> str:
 def header_line(survey: Any) -> str:
     """Return the line that a file of reports begins with."""
     return wire.header_line(survey)
-
-
-def words_of(payloads: Payloads) -> Words:
-    """Return payloads of bits as words."""
-    return as_words(payloads)
-
-
-def payloads_of(words: Words) -> Payloads:
-    """Return words as payloads of bits."""
-    return as_bytes(words)
 
 
 # ---- coins ---------------------------------------------------------------------------------------------------------

@@ -1,15 +1,15 @@
-"""The mean of values in a range, one value a person: Duchi's one bit, the piecewise response, and a hybrid of the two.
+"""The mean of values in a range, one value a person: a hybrid of Duchi's one bit and the piecewise response.
 
 A value is first put on a public grid of N + 1 points, up or down by a coin so that it is right on average. Duchi: a
 coin with the value's own chance, through binary randomized response. Piecewise: one of N + w cells, evenly from the w
-cells that begin at the value with chance w·e^ε/(w·e^ε + N) and evenly from the N others else. Hybrid: a public coin
-chooses which of the two. Expectations are linear in the value, so all three are unbiased (docs/proofs/local.md).
+cells that begin at the value with chance w·e^ε/(w·e^ε + N) and evenly from the N others else. A public coin chooses
+which of the two. Expectations are linear in the value, so the estimate is unbiased (docs/proofs/local.md).
 """
 
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from flint import arb
@@ -39,13 +39,9 @@ class MeanResponse:
     """
 
     epsilon: Fraction
-    kind: Literal["duchi", "piecewise", "hybrid"]
     grid_bits: int = GRID_BITS
 
-    @property
-    def name(self) -> str:
-        """Its public name."""
-        return self.kind
+    name = "hybrid"
 
     @property
     def steps(self) -> int:
@@ -55,8 +51,6 @@ class MeanResponse:
     @cached_property
     def share(self) -> Fraction:
         """The chance that a report is piecewise."""
-        if self.kind != "hybrid":
-            return Fraction(int(self.kind == "piecewise"))
         if self.epsilon <= HYBRID_FROM:
             return Fraction(0)
         scaled = certain_floor(lambda: -(ball(-self.epsilon / 2).expm1()) * arb(2) ** CHANCE_BITS)
@@ -89,7 +83,7 @@ class MeanResponse:
         Privacy: epsilon-DP for each grid point, exactly; which kind a report is does not depend on the value.
         """
         n = len(codes)
-        piecewise = np.full(n, self.share == 1) if self.share in (0, 1) else draw_heads(self.share, n, bits)
+        piecewise = draw_heads(self.share, n, bits) if self.share else np.zeros(n, dtype=np.bool_)
         records = np.empty(n, dtype=_TYPE)
         records["piecewise"] = piecewise
         records["cell"] = np.where(piecewise, self._draw_cells(codes, bits), self._draw_bits(codes, bits))
@@ -109,9 +103,8 @@ class MeanResponse:
     def valid(self, payloads: Payloads) -> Flags:
         """Return which payloads are of a kind that is sent, with a bit or a cell that there is."""
         records = as_records(payloads, _TYPE)
-        kinds = [int(self.share > 0)] if self.share in (0, 1) else [0, 1]
         most = np.where(records["piecewise"] == 1, self.steps + self.window, 2)
-        found: Flags = np.isin(records["piecewise"], kinds) & (records["cell"] < most)
+        found: Flags = (records["piecewise"] <= int(self.share > 0)) & (records["cell"] < most)
         return found
 
     def tally(self, payloads: Payloads) -> NDArray[Any]:
@@ -134,12 +127,8 @@ class MeanResponse:
 
     def parameters(self) -> dict[str, str | int]:
         """Return the parameters that the header states."""
-        stated: dict[str, str | int] = {"grid_bits": self.grid_bits, "share": str(self.share)}
-        if self.share < 1:
-            stated["keep"] = str(self.keep)
-        if self.share > 0:
-            stated |= {"window": self.window, "inside": str(self.inside)}
-        return stated
+        stated: dict[str, str | int] = {"grid_bits": self.grid_bits, "share": str(self.share), "keep": str(self.keep)}
+        return stated | ({"window": self.window, "inside": str(self.inside)} if self.share else {})
 
     @cached_property
     def bit_line(self) -> tuple[Fraction, Fraction]:
@@ -158,22 +147,18 @@ class MeanResponse:
 
     def extremes(self) -> tuple[float, float]:
         """Return the least and the largest estimate that one report can give, as fractions of the range."""
-        ends = []
-        if self.share < 1:
-            ends += [float((bit - self.bit_line[1]) / self.bit_line[0]) for bit in (0, 1)]
-        if self.share > 0:
+        ends = [float((bit - self.bit_line[1]) / self.bit_line[0]) for bit in (0, 1)]
+        if self.share:
             last = self.steps + self.window - 1
             ends += [float((cell - self.cell_line[1]) / self.cell_line[0]) for cell in (0, last)]
         return min(ends), max(ends)
 
     def variance(self, value: Fraction) -> float:
         """Return the variance of one report's estimate of a value, both in fractions of the range."""
-        total = -(value**2)
-        if self.share < 1:
-            slope, start = self.bit_line
-            one = start + slope * value
-            total += (1 - self.share) * (one * (1 - start) ** 2 + (1 - one) * start**2) / slope**2
-        if self.share > 0:
+        slope, start = self.bit_line
+        one = start + slope * value
+        total = (1 - self.share) * (one * (1 - start) ** 2 + (1 - one) * start**2) / slope**2 - value**2
+        if self.share:
             slope, start = self.cell_line
             total += self.share * self._square(value, start) / slope**2
         return float(total)

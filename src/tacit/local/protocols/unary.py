@@ -1,10 +1,8 @@
-"""Unary encodings: reports with one bit for each code of the domain, all perturbed, for one report or over time.
+"""Reports with one bit for each code of the domain: how bits are counted, and reports over time.
 
-Two answers differ in two bits. A bit is sent as 1 with probability `keep` if it is the sender's and `stray` if not, so
-the loss is ln(keep·(1 - stray)/(stray·(1 - keep))). There is a symmetric encoding (RAPPOR's) and an optimised one.
-
-Over time, all bits are perturbed once (the permanent answer, which the client stores) and again in every report. All
-reports together reveal no more than the permanent answer does: epsilon. A single report reveals less: epsilon_first.
+Over time a code is a row of bits, of which only its own is 1, so two answers differ in two bits. All bits are perturbed
+once (the permanent answer, which the client stores) and again in every report. All reports together reveal no more than
+the permanent answer does: epsilon. A single report reveals less: epsilon_first.
 
 Set bits are counted 64 columns to a word. Rows are added as binary numbers held bit-sliced, one word per digit: two of
 k digits make one of k + 1 by a full adder on whole words. Eight rounds turn 256 rows into nine words of digits.
@@ -14,7 +12,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
-from typing import Literal
 
 import numpy as np
 
@@ -87,7 +84,7 @@ def _add(one: list[Words], other: list[Words]) -> list[Words]:
     return [*total, carry]
 
 
-# ---- one report ------------------------------------------------------------------------------------------------------
+# ---- packed bits -----------------------------------------------------------------------------------------------------
 
 
 class BitReports:
@@ -119,50 +116,6 @@ class BitReports:
     def supporting(self, payloads: Payloads, codes: Integers) -> Flags:
         """Return whether each report sets the bit of each of these codes."""
         return bits_at(as_words(payloads), codes)
-
-
-@dataclass(frozen=True)
-class Unary(BitReports):
-    """A report has one bit for each code of the domain, in whole words of 64.
-
-    Privacy: epsilon-DP for each code. Symmetric: the loss is shared by the two bits, keep = e^(ε/2)/(e^(ε/2) + 1) =
-    1 - stray. Optimised: keep = 1/2, stray = 1/(e^ε + 1), which errs less.
-    """
-
-    size: int
-    epsilon: Fraction
-    kind: Literal["symmetric", "optimised"]
-
-    @property
-    def name(self) -> str:
-        """Its public name."""
-        return f"{self.kind}-unary"
-
-    @cached_property
-    def keep(self) -> Fraction:
-        """The chance that the sender's own bit is sent as 1."""
-        return kept_chance(self.epsilon / 2, outside=1) if self.kind == "symmetric" else Fraction(1, 2)
-
-    @cached_property
-    def stray(self) -> Fraction:
-        """The chance that any other bit is sent as 1, rounded up."""
-        return 1 - kept_chance(self.epsilon / 2 if self.kind == "symmetric" else self.epsilon, outside=1)
-
-    def draw(self, codes: Integers, bits: Bits) -> Payloads:
-        """Return a payload for each code.
-
-        Privacy: epsilon-DP for each code, exactly: every bit has its own coin.
-        """
-        return as_bytes(toss_bits(codes, self.size, self.keep, self.stray, bits))
-
-    def law(self, code: int) -> Law:
-        """Return the chance of every payload."""
-        chances = [self.keep if index == code else self.stray for index in range(self.size)]
-        return bit_law(chances)
-
-    def parameters(self) -> dict[str, str | int]:
-        """Return the parameters that the header states."""
-        return {"keep": str(self.keep), "stray": str(self.stray)}
 
 
 def toss_bits(codes: Integers, size: int, keep: Fraction, stray: Fraction, bits: Bits) -> Words:
