@@ -11,10 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from tacit.accounting import rho_within
-from tacit.learning.linear_design import bins_of
-from tacit.learning.linear_fit import Inference, clear_terms, inference, shrunk
-from tacit.learning.linear_state import CAP, FOR_COUNTS, FOR_ERRORS, FOR_PRODUCTS, FOR_TARGET, LEAST
-from tacit.learning.noisy_gram import gram_of, target_of
+from tacit.learning.linear_fit import Inference, clear_terms, gram_of, inference, shrunk, target_of
+from tacit.learning.linear_state import CAP, FOR_COUNTS, FOR_ERRORS, FOR_PRODUCTS, FOR_TARGET, LEAST, bins_of
 from tacit.plan import UNIT, Moments
 from tacit.privacy import Floats, Integers
 

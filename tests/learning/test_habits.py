@@ -209,7 +209,7 @@ def test_a_pipeline_takes_a_protected_table():
 
 def test_parameters_are_set_by_name_and_shown():
     model = AdditiveRegressor(2).set_params(loss="poisson", rounds=4)
-    assert repr(model) == "AdditiveRegressor(epsilon=2, loss='poisson', rounds=4)"
+    assert repr(model) == "AdditiveRegressor(epsilon=2, rounds=4, loss='poisson')"
     with pytest.raises(tacit.InvalidParameter, match="no parameter 'round'"):
         model.set_params(round=3)
 

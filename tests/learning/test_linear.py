@@ -10,8 +10,7 @@ import pytest
 
 import tacit
 from tacit.learning import LinearRegression, Rounds
-from tacit.learning.linear_fit import clear_terms, inference
-from tacit.learning.noisy_gram import gram_of, target_of
+from tacit.learning.linear_fit import clear_terms, gram_of, inference, target_of
 from tacit.plan import UNIT, Moments
 from tacit_gauntlet.stage.table import protected
 from tests.learning.linear_people import COLUMNS, drawn, frame, inferred, placed, together

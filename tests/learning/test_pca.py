@@ -8,8 +8,7 @@ import pytest
 
 import tacit
 from tacit.learning import PCA
-from tacit.learning.linear_design import design_of
-from tacit.learning.linear_state import LinearState
+from tacit.learning.linear_state import LinearState, design_of
 from tacit.plan import UNIT, Moments
 from tacit.privacy import GaussianNoise
 from tests.learning.linear_people import drawn, frame
@@ -60,7 +59,7 @@ def test_the_same_components_again_are_free():
         (PCA(9), {}, "from 1 to 3"),
         (PCA(scale="none"), {}, "scale must be"),
         (PCA(), {"features": ["age", "ward"]}, "'ward' is a list"),
-        (PCA(), {"y": "hours"}, "no target"),
+        (PCA(), {"y": "hours"}, "do not have a target"),
     ],
 )
 def test_what_has_no_components_is_refused_before_the_charge(model, asked, words):

@@ -56,7 +56,7 @@ def test_a_table_of_which_nothing_is_declared_is_fitted():
     model = AdditiveClassifier(epsilon=LARGE)
     plan = str(model.plan(people, target="buys"))
     assert "ε = 9" in plan.splitlines()[0]
-    assert "first learns what nobody declared of age, pay, late, ward, name, buys" in plan
+    assert "first learns undeclared facts of age, pay, late, ward, name, buys" in plan
     assert not entries(people)
     model.fit(people, target="buys")
     assert model.classes_.tolist() == ["no", "yes"]
@@ -92,7 +92,7 @@ def test_what_was_learned_serves_later_fits_and_the_same_fit_is_free():
 )
 def test_learn_false_refuses_and_charges_nothing(fit):
     people = table()
-    with pytest.raises(tacit.QueryRefused, match=r"no public (range|list)(.|\n)*learn=False"):
+    with pytest.raises(tacit.QueryRefused, match=r"needs a public (range|list)(.|\n)*learn=False"):
         fit(people)
     assert not entries(people)
 
@@ -140,9 +140,9 @@ def test_columns_whose_size_is_not_told_are_left_out_or_refused(monkeypatch):
     monkeypatch.setattr(undeclared, "unseen_columns", lambda *_: frozenset({Column("pay")}))
     model = AdditiveClassifier(epsilon=2).fit(people, target="buys", features=["age", "pay", "ward"])
     assert model.feature_names_in_.tolist() == ["age", "ward"]
-    assert "left out: pay; so few people" in model.learned_
+    assert "left out: pay; the range of its values is unclear" in model.learned_
     before = len(entries(people))
-    with pytest.raises(tacit.QueryRefused, match="how large 'pay' is"):
+    with pytest.raises(tacit.QueryRefused, match="range of 'pay' cannot be learned"):
         LinearRegression(epsilon=2).fit(people, target="pay", features=["age"])
     with pytest.raises(tacit.QueryRefused, match="too few people have values of pay"):
         AdditiveClassifier(epsilon=2).fit(people, target="buys", features=["pay"])

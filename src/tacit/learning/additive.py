@@ -1,147 +1,185 @@
 """`AdditiveClassifier` and `AdditiveRegressor`: private models with terms that can be read, drawn and exported.
 
 A model adds up one effect for each feature. The fit reads only noisy counts and noisy sums of clipped residuals by
-bin, charged as one batch before a row is read; the rest is arithmetic on released numbers.
+bin, charged as one batch before a row is read; the rest is arithmetic on released numbers. The plan of a fit is made
+only from public facts, and a fit does exactly what its plan shows.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from fractions import Fraction
+from itertools import pairwise
+from math import sqrt
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from tacit.asking import Learn, Table
+from tacit.asking import Table
 from tacit.errors import InvalidParameter
-from tacit.learning.additive_asked import Asked, Wanted, asked_of
-from tacit.learning.additive_model import AdditiveModel
-from tacit.learning.estimator import Estimator, know_features, not_fitted, rows_for, table_of
-from tacit.learning.rounds import train
-from tacit.learning.score_sql import score_sql
-from tacit.learning.scoring.additive_scoring import additive_scoring
+from tacit.learning.additive_model import MARGIN, AdditiveModel
+from tacit.learning.estimator import Estimator
+from tacit.learning.features import Feature, class_target, coarse_of, features_of, target_of
+from tacit.learning.model_sql import score_sql
+from tacit.learning.price import noise_for
 from tacit.learning.scoring.scorable import Scoring
-from tacit.learning.scoring.sides import RowsUsed, rows_used
-from tacit.learning.shapes import Shapes
+from tacit.learning.shapes import BINS_MOST, AskedRounds, Recipe, Shapes, learn_shapes
 from tacit.learning.terms import ModelTerms, explained, term_picture
-from tacit.learning.undeclared import known_columns, one_call
-from tacit.ledger import Receipt
-from tacit.privacy import Floats, Loss, Number
-from tacit.query import Col
+from tacit.learning.undeclared import Kind, KnownColumns
+from tacit.plan import UNIT, CodedPlan, Measured, ValueTarget, count_moves_squared
+from tacit.privacy import ApproximateLoss, Floats, GaussianNoise, Number, decimal_meaning, show
 
-# Changed whenever the arithmetic is: a stored model is found by it.
-VERSION = "additive 7"
+LinkName = Literal["identity", "logistic", "log", "softmax"]
+
+# The share of the loss that pays for counts, and so for bins.
+FOR_COUNTS = Fraction(1, 10)
+ROUNDS = 24
+ROUNDS_MOST = 500
+# Below this epsilon noise is the largest error, and a clip of a half keeps it low.
+CLIPS_UNTIL = 2
+PAIRS_MOST = 10
+# A plan gives the error of a bin with this number of people; numbers are taken to be off by this part of their range.
+PEOPLE_SHOWN = (1_000, 10_000)
+USUAL_ERROR = 0.1
 
 
+@dataclass(frozen=True, repr=False)
+class AdditivePlan:
+    """The plan of a fit; printed as text."""
+
+    table: Table
+    target: str
+    features: tuple[Feature, ...]
+    classes: tuple[Any, ...]
+    number: Measured | None
+    coded: CodedPlan
+    events: tuple[GaussianNoise, ...]
+    asked: ApproximateLoss
+    recipe: Recipe
+    known: KnownColumns  # facts that are known and were not declared
+
+    def learn(self, rounds: AskedRounds) -> Shapes:
+        """Return the shapes that noisy rounds tell: all that a fit does after its charge."""
+        return learn_shapes(rounds, self.recipe)
+
+    def model(self, shapes: Shapes) -> AdditiveModel:
+        """Return the model that shapes make."""
+        grid, recipe = self.number, self.recipe
+        low, width = (0.0, 1.0) if grid is None else (float(grid.step * grid.low), float(grid.step * grid.height))
+        return AdditiveModel(self.target, self.features, recipe.pairs, recipe.link, self.classes, low, width, shapes)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the features."""
+        return [feature.name for feature in self.features]
+
+    @property
+    def words(self) -> str:
+        """The request, for the record."""
+        return f"an additive model of {self.target} from {', '.join(self.names)}"
+
+    def __str__(self) -> str:
+        recipe, noise, names = self.recipe, self.recipe.whole_noise, self.names
+        lines = [f"{self.words}: ε = {float(self.asked.epsilon + self.known.cost):.6g}"]
+        lines += [self.known.words] if self.known.words else []
+        rows = [("feature", "cells", "bins at most")]
+        rows += [(each.name, str(each.cells), str(min(each.cells, BINS_MOST + 1))) for each in self.features]
+        rows += [(f"{names[first]} x {names[second]}", "", "81") for first, second in recipe.pairs]
+        widths = [max(len(row[place]) for row in rows) for place in range(3)]
+        lines += ["  " + "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
+        assumed = "if classes are common; if one is rare, as along a steep term, it is larger: see terms_"
+        if self.number is not None:
+            assumed = "for errors of about a tenth of the target's range; terms_ has every bin's own ±"
+        lines += [
+            f"{recipe.rounds} rounds; residuals are clipped to ±{recipe.clip / UNIT:g}",
+            f"noise of counts ±{MARGIN * recipe.counts_noise:.4g} people; of all rounds together"
+            f" ±{MARGIN * noise:.4g} people a bin (95 %)",
+            *(self._expected(people) for people in PEOPLE_SHOWN),
+            f"this holds {assumed}",
+            "charged once, before a row is read; this plan is free",
+        ]
+        return "\n".join(lines)
+
+    def _expected(self, people: int) -> str:
+        """Return the expected error of a bin's effect: that of a class's log-odds, or of a number."""
+        unit, curvature, spread = "", 1.0, USUAL_ERROR**2
+        if self.number is None:
+            unit, curvature, spread = " log-odds", 0.12, 0.12
+        elif self.recipe.link == "log":
+            unit, curvature = " of the logarithm", 0.1
+        part = 1.0 if self.number is None or unit else float(self.number.step * self.number.height)
+        # rounds weigh as their numbers do, so that their noise is that of three quarters of them
+        error = MARGIN * sqrt(4 / 3 * self.recipe.whole_noise**2 + spread * people) / (curvature * people) * part
+        shown = f"{float(f'{error:.2g}'):,g}"
+        return f"the effect of a bin of {people:,} people: about ±{shown}{unit} of noise and luck"
+
+    __repr__ = __str__
+
+
+@dataclass(eq=False, repr=False)
 class Additive:
-    """The common part of both estimators: plan, fit, and read the results."""
+    """The common part of both estimators: the plan, and the results."""
 
-    epsilon: Number
-    delta: Number | None
-    rounds: int | None
-    clip: Number | None
-    interactions: Sequence[tuple[str, str]]
-    monotone: Mapping[str, int] | None
-    smooth: Number | None
-    ranges: Mapping[str, Any] | Sequence[Any] | None
-    keys: Mapping[str, Sequence[Any]] | None
-    unit: str | None
-    budget: Loss | None
-    ledger: Any
-    model_: AdditiveModel
-    receipt_: Receipt
-    learned_: str  # the learned facts of undeclared columns, in words
-    _certify: Callable[[], Mapping[str, Any]] | None = None
-    fitted_on_: RowsUsed  # so that no score on the same people is taken for a fresh one
+    epsilon: Number = 1
+    _: KW_ONLY
+    delta: Number | None = None
+    rounds: int | None = None
+    clip: Number | None = None
+    interactions: Sequence[tuple[str, str]] = ()
+    monotone: Mapping[str, int] | None = None
+    smooth: Number | None = None
+
+    _version: ClassVar[str] = "additive 7"
+    _state: ClassVar[str] = "model_"
+    _codec: ClassVar[tuple[Callable[[Any], str], Callable[[str], Any]]] = (Shapes.to_json, Shapes.from_json)
+
+    if TYPE_CHECKING:  # of the estimator that each is too
+
+        def _fitted(self) -> AdditiveModel: ...
+
+        def _columns_of(self, rows: Any) -> dict[str, Any]: ...
 
     def _loss(self) -> str:
-        raise NotImplementedError
+        return "classes"
 
-    def plan(
-        self,
-        table: Table,
-        *,
-        target: str,
-        features: Iterable[str] | None = None,
-        where: str | Col | None = None,
-        learn: Learn = None,
-        analyst: str | None = None,
-    ) -> Asked:
-        """Return the columns and the cost of a fit; the plan is free, reads no row, and can be printed.
-
-        Undeclared ranges and keys are learned first, for a part of epsilon; with `learn=False` refused.
-        """
-        known = known_columns(
-            table,
-            features,
-            target,
-            self.epsilon,
-            classes=self._loss() == "classes",
-            learn=learn,
-            analyst=analyst,
+    def _planned(self, table: Table, target: str, known: KnownColumns) -> AdditivePlan:
+        loss, found = self._loss(), features_of(table, target, known.features)
+        column, classes, number = target_of(table, target, loss)
+        pairs = _pairs(self.interactions, found)
+        coarse = [(place, *each) for place, feature in enumerate(found) if (each := coarse_of(feature)) is not None]
+        coded = CodedPlan(
+            table.session.declaration.unit_column,
+            table.frame.where,
+            (*(feature.column for feature in found), column, *(each for _, each, _ in coarse)),
+            () if number is None else (number,),
         )
-        wanted = Wanted(
-            known.epsilon,
-            self.delta,
-            self.rounds,
-            self.clip,
-            self.interactions,
-            self.monotone,
-            self.smooth,
-            self._loss(),
+        link = _link(loss, classes)
+        clip, rounds = _clip(self.clip, known.epsilon, link), _rounds(self.rounds)
+        terms = len(found) + len(pairs)
+        moves = rounds * (terms + 1) * clip**2
+        wanted = [(count_moves_squared(terms + 1 + len(coarse)), FOR_COUNTS), (moves, 1 - FOR_COUNTS)]
+        events, asked = noise_for(table.session, known.epsilon, self.delta, wanted)
+        recipe = Recipe(
+            ordered=tuple(feature.ordered for feature in found),
+            cells=tuple(feature.cells for feature in found),
+            coarse=tuple((place, of_cells) for place, _, of_cells in coarse),
+            pairs=pairs,
+            link=link,
+            classes=len(classes) if link == "softmax" else 1,
+            target=ValueTarget(0) if number is not None else class_target(column, classes, len(found)),
+            middles=() if number is None else _middles(column.edges, number),
+            clip=clip,
+            rounds=rounds,
+            counts_noise=float(events[0].sigma) / UNIT,
+            round_noise=float(events[1].sigma) / UNIT,
+            monotone=_monotone(self.monotone, found),
+            smooth=_smooth(self.smooth),
         )
-        return replace(asked_of(known.table, target, known.features, where, wanted), known=known)
-
-    def fit(
-        self,
-        rows: Any,
-        y: Any = None,
-        *,
-        target: str | None = None,
-        features: Iterable[str] | None = None,
-        where: str | Col | None = None,
-        learn: Learn = None,
-        analyst: str | None = None,
-        request_id: str | None = None,
-    ) -> Self:
-        """Learn from a protected table, charged once before a row is read; the same fit again is free and the same.
-
-        Undeclared ranges and keys are learned first, for a part of epsilon (`learned_` lists them); with
-        `learn=False` such columns are refused.
-        Or `fit(X, y)` of an array or a frame, with the estimator's own declarations: `ranges`, `keys`, `budget`,
-        `ledger`. Every row is then a unit, unless `unit` names a column; every such fit is charged.
-        """
-        protected, target = table_of(self, rows, y, target)
-        learn = learn if isinstance(rows, Table) else False  # of arrays, everything is declared
-
-        def planned() -> Asked:
-            return self.plan(protected, target=target, features=features, where=where, learn=learn, analyst=analyst)
-
-        with one_call(planned, analyst) as asked:
-            paid = train(
-                asked.table,
-                asked.coded,
-                asked.events,
-                asked=asked.asked,
-                key=repr((VERSION, asked.recipe)),
-                words=asked.words,
-                steps=asked.learn,
-                encode=Shapes.to_json,
-                decode=Shapes.from_json,
-                analyst=analyst,
-                request_id=request_id,
-            )
-        self.model_ = asked.model(paid.value)
-        self.receipt_ = paid.receipt
-        self.learned_ = "" if asked.known is None else asked.known.words
-        self._certify = partial(asked.table.session.ledger.certificate, paid.receipt.number)
-        know_features(self, [feature.name for feature in asked.features], rows)
-        self.fitted_on_ = rows_used(asked.table)
-        return self
+        return AdditivePlan(table, target, found, classes, number, coded, events, asked, recipe, known)
 
     def scoring(self, table: Table) -> Scoring:
         """Return the model as public tables, to be scored on protected rows (`Holdout`)."""
-        return additive_scoring(self._fitted(), table, self.fitted_on_)
+        return self._fitted().scoring(table, getattr(self, "fitted_on_", None))
 
     @property
     def terms_(self) -> ModelTerms:
@@ -167,28 +205,9 @@ class Additive:
         """
         return score_sql(self._fitted(), table, dialect)
 
-    def certificate(self) -> Mapping[str, Any]:
-        """Return the ledger's signed certificate of the fit; a model that was saved and read again does not have
-        one."""
-        self._fitted()
-        if self._certify is None:
-            raise InvalidParameter(
-                "this model was read from a file and cannot reach its ledger to sign\nhint: tacit certificate "
-                f"{self.receipt_.number}, on the machine with the ledger"
-            )
-        return self._certify()
 
-    def _fitted(self) -> AdditiveModel:
-        if not hasattr(self, "model_"):
-            raise not_fitted("this model is not fitted yet\nhint: call fit(table, target='income') first")
-        return self.model_
-
-    def _own(self, rows: Any) -> Any:
-        """Return rows to predict for, with the model's own columns."""
-        return rows_for(self, [feature.name for feature in self._fitted().features], rows)
-
-
-class AdditiveClassifier(Additive, Estimator):
+@dataclass(eq=False, repr=False)
+class AdditiveClassifier(Additive, Estimator[AdditiveModel]):
     """A private classifier that adds up one effect for each feature.
 
     `epsilon` and `delta` are the cost of the fit: the model is (epsilon, delta)-DP. Without a delta it uses its share
@@ -198,40 +217,6 @@ class AdditiveClassifier(Additive, Estimator):
     `ledger` are only for `fit(X, y)` of arrays and frames; a table has declared them.
     """
 
-    _kind = "classifier"
-
-    def __init__(
-        self,
-        epsilon: Number = 1,
-        *,
-        delta: Number | None = None,
-        rounds: int | None = None,
-        clip: Number | None = None,
-        interactions: Sequence[tuple[str, str]] = (),
-        monotone: Mapping[str, int] | None = None,
-        smooth: Number | None = None,
-        ranges: Mapping[str, Any] | Sequence[Any] | None = None,
-        keys: Mapping[str, Sequence[Any]] | None = None,
-        unit: str | None = None,
-        budget: Loss | None = None,
-        ledger: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.rounds = rounds
-        self.clip = clip
-        self.interactions = interactions
-        self.monotone = monotone
-        self.smooth = smooth
-        self.ranges = ranges
-        self.keys = keys
-        self.unit = unit
-        self.budget = budget
-        self.ledger = ledger
-
-    def _loss(self) -> str:
-        return "classes"
-
     @property
     def classes_(self) -> Any:
         """The classes in order: columns of `predict_proba`."""
@@ -239,11 +224,11 @@ class AdditiveClassifier(Additive, Estimator):
 
     def predict_proba(self, rows: Any) -> Floats:
         """Return the probability of each class for unprotected rows: (rows, classes)."""
-        return self._fitted().chances(self._own(rows))
+        return self._fitted().chances(self._columns_of(rows))
 
     def decision_function(self, rows: Any) -> Floats:
         """Return scores: above 0 means the second of two classes; of several, the largest is predicted."""
-        scores = self._fitted().scores(self._own(rows))
+        scores = self._fitted().scores(self._columns_of(rows))
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def predict(self, rows: Any) -> Any:
@@ -251,45 +236,18 @@ class AdditiveClassifier(Additive, Estimator):
         return self.classes_[self.predict_proba(rows).argmax(axis=1)]
 
 
-class AdditiveRegressor(Additive, Estimator):
+@dataclass(eq=False, repr=False)
+class AdditiveRegressor(Additive, Estimator[AdditiveModel]):
     """A private regression that adds up one effect for each feature.
 
     `loss` is "squared" for numbers of a public range, or "poisson" for counts with effects that multiply. The other
     parameters are those of `AdditiveClassifier`; a residual is a part of the target's range.
     """
 
-    _kind = "regressor"
+    _: KW_ONLY
+    loss: Literal["squared", "poisson"] = "squared"
 
-    def __init__(
-        self,
-        epsilon: Number = 1,
-        *,
-        delta: Number | None = None,
-        loss: Literal["squared", "poisson"] = "squared",
-        rounds: int | None = None,
-        clip: Number | None = None,
-        interactions: Sequence[tuple[str, str]] = (),
-        monotone: Mapping[str, int] | None = None,
-        smooth: Number | None = None,
-        ranges: Mapping[str, Any] | Sequence[Any] | None = None,
-        keys: Mapping[str, Sequence[Any]] | None = None,
-        unit: str | None = None,
-        budget: Loss | None = None,
-        ledger: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.loss = loss
-        self.rounds = rounds
-        self.clip = clip
-        self.interactions = interactions
-        self.monotone = monotone
-        self.smooth = smooth
-        self.ranges = ranges
-        self.keys = keys
-        self.unit = unit
-        self.budget = budget
-        self.ledger = ledger
+    _kind: ClassVar[Kind] = "regressor"
 
     def _loss(self) -> str:
         if self.loss not in ("squared", "poisson"):
@@ -298,4 +256,73 @@ class AdditiveRegressor(Additive, Estimator):
 
     def predict(self, rows: Any) -> Floats:
         """Return the number that is predicted for each row, inside the target's range."""
-        return self._fitted().numbers(self._own(rows))
+        return self._fitted().numbers(self._columns_of(rows))
+
+
+def _middles(edges: Sequence[int], grid: Measured) -> tuple[float, ...]:
+    """Return the middles of a number's cells as parts of its range."""
+    return tuple((low + high - 1) / 2 / grid.height for low, high in pairwise(edges))
+
+
+def _link(loss: str, classes: tuple[Any, ...]) -> LinkName:
+    if loss == "classes":
+        return "logistic" if len(classes) == 2 else "softmax"
+    return "identity" if loss == "squared" else "log"
+
+
+def _clip(given: Number | None, epsilon: Number, link: LinkName) -> int:
+    """Return the clip in steps of UNIT, from epsilon if it is not given."""
+    is_small = decimal_meaning(epsilon, name="epsilon") < CLIPS_UNTIL
+    usual = {
+        "logistic": Fraction(1, 2) if is_small else Fraction(4, 5),
+        "softmax": Fraction(1) if is_small else Fraction(6, 5),
+    }.get(link, Fraction(1, 2))
+    clip = usual if given is None else decimal_meaning(given, name="clip")
+    least = Fraction(1, 2) if link == "logistic" else Fraction(1, 1000)
+    if not least <= clip <= 2:
+        raise InvalidParameter(f"clip must be between {show(least)} and 2\nhint: leave it out for the usual one")
+    return int(clip * UNIT)
+
+
+def _rounds(rounds: int | None) -> int:
+    if rounds is None:
+        return ROUNDS
+    if isinstance(rounds, bool) or not isinstance(rounds, int) or not 1 <= rounds <= ROUNDS_MOST:
+        raise InvalidParameter(f"rounds must be a whole number from 1 to {ROUNDS_MOST}\nhint: leave it out")
+    return rounds
+
+
+def _pairs(interactions: Sequence[tuple[str, str]], features: tuple[Feature, ...]) -> tuple[tuple[int, int], ...]:
+    names = [feature.name for feature in features]
+    found = []
+    for pair in interactions or ():
+        if isinstance(pair, str) or len(pair) != 2 or pair[0] == pair[1] or any(each not in names for each in pair):
+            raise InvalidParameter(
+                "interactions must be pairs of two different features\nhint: interactions=[('age', 'sex')]"
+            )
+        found.append((names.index(pair[0]), names.index(pair[1])))
+    if len(found) > PAIRS_MOST:
+        raise InvalidParameter(f"a model has at most {PAIRS_MOST} interactions\nhint: each one adds noise to all terms")
+    return tuple(found)
+
+
+def _monotone(wanted: Mapping[str, int] | None, features: tuple[Feature, ...]) -> tuple[int, ...]:
+    given = dict(wanted or {})
+    known = {feature.name: feature for feature in features}
+    for name, direction in given.items():
+        if name not in known or not known[name].ordered:
+            raise InvalidParameter(
+                f"monotone names '{name}', which is not a feature of ordered values\nhint: {{'age': 1}}"
+            )
+        if direction not in (1, -1):
+            raise InvalidParameter(f"monotone['{name}'] must be 1 (rising) or -1 (falling)")
+    return tuple(int(given.get(feature.name, 0)) for feature in features)
+
+
+def _smooth(smooth: Number | None) -> float | None:
+    if smooth is None:
+        return None
+    given = decimal_meaning(smooth, name="smooth")
+    if not 0 <= given <= 10**6:
+        raise InvalidParameter("smooth must be between 0 and 1e6\nhint: leave it out, and it is chosen for each term")
+    return float(given)

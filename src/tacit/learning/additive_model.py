@@ -1,4 +1,4 @@
-"""A fitted additive model: public facts, noisy shapes, and predictions for unprotected rows.
+"""A fitted additive model: public facts, noisy shapes, predictions for unprotected rows, and itself as public tables.
 
 From the training rows it holds only released numbers, so it may be saved, sent and published.
 """
@@ -10,14 +10,20 @@ from typing import Any
 import numpy as np
 
 from tacit.asking import Table
-from tacit.errors import InvalidParameter, did_you_mean
-from tacit.learning.features import Feature
+from tacit.errors import InvalidParameter
+from tacit.learning.features import Feature, class_target, target_of
+from tacit.learning.scoring.scorable import Scoring
+from tacit.learning.scoring.sides import RowsUsed
 from tacit.learning.shapes import Shape, Shapes
 from tacit.learning.starting import chance_of
-from tacit.plan import UNIT
+from tacit.learning.undeclared import with_target
+from tacit.plan import SCORE_BITS, UNIT, PairedBins, Scores, ValueTarget
 from tacit.privacy import Floats, Integers
 
 MARGIN = 1.959963984540054  # of 95 %
+# Scores are held within this, which no probability can tell from more.
+SCORE_MOST = 1 << 30
+LOSSES = {"logistic": "classes", "softmax": "classes", "identity": "squared", "log": "poisson"}
 
 
 @dataclass(frozen=True)
@@ -33,7 +39,7 @@ class AdditiveModel:
     width: float
     shapes: Shapes
 
-    def scores(self, rows: Any) -> Floats:
+    def scores(self, rows: Mapping[str, Any]) -> Floats:
         """Return the score of each row for each class: (rows, score vectors)."""
         cells = self.cells_of(rows)
         total = np.repeat(np.array([self.shapes.intercept]), len(cells[0]), axis=0)
@@ -50,7 +56,7 @@ class AdditiveModel:
         found: Integers = table[cells[first] * self.features[second].cells + cells[second]]
         return found
 
-    def chances(self, rows: Any) -> Floats:
+    def chances(self, rows: Mapping[str, Any]) -> Floats:
         """Return the probability of each class: (rows, classes)."""
         return self.chances_at(self.scores(rows))
 
@@ -63,52 +69,65 @@ class AdditiveModel:
         first = chance_of(1 / (1 + np.exp(-scores[:, 0])), self.shapes.clip / UNIT)
         return np.column_stack([1 - first, first])
 
-    def numbers(self, rows: Any) -> Floats:
+    def numbers(self, rows: Mapping[str, Any]) -> Floats:
         """Return the number that is predicted for each row, inside the target's range."""
         score = self.scores(rows)[:, 0]
         part = np.exp(np.minimum(score, 0.0)) if self.link == "log" else np.clip(score, 0.0, 1.0)
         predicted: Floats = self.low + self.width * part
         return predicted
 
-    def cells_of(self, rows: Any) -> list[Integers]:
-        """Return the cells of each feature; all columns must have the same length."""
-        columns = [column_in(rows, feature.name, place) for place, feature in enumerate(self.features)]
-        cells = [feature.cells_of(column) for feature, column in zip(self.features, columns, strict=True)]
+    def cells_of(self, rows: Mapping[str, Any]) -> list[Integers]:
+        """Return the cells of each feature, from columns by name; all must have the same length."""
+        cells = [feature.cells_of(rows[feature.name]) for feature in self.features]
         if len({len(each) for each in cells}) > 1:
             raise InvalidParameter("the columns to predict from have different lengths\nhint: one value for each row")
         return cells
 
-    def index_of(self, term: str) -> int:
-        """Return the place of a term by its name."""
-        names = self.term_names
-        if term not in names:
-            raise InvalidParameter(f"the model has no term '{term}'{did_you_mean(term, names)}")
-        return names.index(term)
+    @property
+    def names(self) -> list[str]:
+        """The names of the features."""
+        return [feature.name for feature in self.features]
 
     @property
     def term_names(self) -> list[str]:
         """The names of the features, then of the interactions."""
-        names = [feature.name for feature in self.features]
-        return names + [f"{names[first]} x {names[second]}" for first, second in self.pairs]
+        return self.names + [f"{self.names[first]} x {self.names[second]}" for first, second in self.pairs]
+
+    def scoring(self, table: Table, fitted_on: RowsUsed | None) -> Scoring:
+        """Return the model as public tables in steps of 2^-SCORE_BITS, for the columns of a table."""
+        ends = (self.low, self.low + self.width)
+        table = with_target(table, self.target, keys=self.classes, between=None if self.classes else ends)
+        column, classes, number = target_of(table, self.target, LOSSES[self.link])
+        shapes, count = self.shapes.shapes, len(self.features)
+        bins = [np.array(shape.bins, dtype=np.int64) for shape in shapes]
+        effects = [np.array(shape.effects, dtype=np.float64) for shape in shapes]
+        pairs = [
+            PairedBins(first, second, of_cells.reshape(self.features[first].cells, self.features[second].cells))
+            for (first, second), of_cells in zip(self.pairs, bins[count:], strict=True)
+        ]
+        scores = Scores(
+            (
+                *(_steps(each[:, bins[at]]) for at, each in enumerate(effects[:count])),
+                None,
+                *map(_steps, effects[count:]),
+            ),
+            _steps(np.array(self.shapes.intercept, dtype=np.float64)),
+            self.link,  # type: ignore[arg-type]
+            ValueTarget(0) if number is not None else class_target(column, classes, count),
+            UNIT,
+        )
+        return Scoring(
+            columns=(*(feature.column for feature in self.features), column),
+            scores=scores,
+            values=() if number is None else (number,),
+            pairs=tuple(pairs),
+            classes=classes,
+            fitted_on=fitted_on,
+            chances=None if self.link != "logistic" else lambda logits: self.chances_at(logits[:, None])[:, 1],
+            words=f"an additive model of {self.target}",
+        )
 
 
-def column_in(rows: Any, name: str, place: int) -> Any:
-    """Return a column of rows: of a pandas, Polars or Arrow frame, of a dict of lists, or of an array by its place."""
-    if isinstance(rows, Table):
-        raise InvalidParameter(
-            "a protected table has no rows to predict for\nhint: Holdout(table).score(model, epsilon=...) scores "
-            "a model on protected rows; predict is for rows that you may see"
-        )
-    if isinstance(rows, np.ndarray):
-        if rows.ndim != 2 or place >= rows.shape[1]:
-            raise InvalidParameter("an array to predict for has a column for each feature, in the order of the fit")
-        return rows[:, place]
-    names = list(rows) if isinstance(rows, Mapping) else getattr(rows, "column_names", getattr(rows, "columns", None))
-    if names is None:
-        raise InvalidParameter(
-            f"rows to predict for cannot be a {type(rows).__name__}\nhint: pass a pandas, Polars or Arrow frame, or a"
-            " dict of lists"
-        )
-    if name not in list(names):
-        raise InvalidParameter(f"the rows have no column '{name}'{did_you_mean(name, [str(each) for each in names])}")
-    return rows[name]
+def _steps(scores: Floats) -> Integers:
+    steps: Integers = np.clip(np.rint(scores * (1 << SCORE_BITS)), -SCORE_MOST, SCORE_MOST).astype(np.int64)
+    return steps

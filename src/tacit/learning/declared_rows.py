@@ -42,7 +42,7 @@ def protected_rows(
     told: DeclaredArrays, rows: Any, y: Any, target: str | None, *, has_target: bool = True
 ) -> tuple[Table, str]:
     """Return rows and target as a protected table, and the name of its target, if it has one."""
-    name = type(told).__name__
+    name, y = type(told).__name__, y if has_target else None
     _refuse_model_selection(name)
     columns = columns_of(rows, whose=name)
     target = _target_name(y, columns, target) if has_target else ""
@@ -79,19 +79,20 @@ def columns_of(rows: Any, *, whose: str) -> dict[str, Any]:
     return found
 
 
-def rows_to_predict(rows: Any, names: Sequence[str], *, named: bool, whose: str) -> Any:
-    """Return unprotected rows with a model's own columns; refuse a wrong number of them, or other names."""
+def rows_to_predict(rows: Any, names: Sequence[str], *, named: bool, whose: str) -> dict[str, Any]:
+    """Return the columns of unprotected rows by a model's own names; refuse a wrong number of them, or other names."""
     if isinstance(rows, Table):
         raise WrongRows(
             "a protected table has no rows to predict for\nhint: Holdout(table).score(model, epsilon=...) scores "
             "a model on protected rows; predict is for rows that you may see"
         )
-    if _names(rows) is not None and has_names(rows) and named:
-        missing = [name for name in names if name not in list(_names(rows) or ())]
-        if missing:
-            close = did_you_mean(missing[0], [str(name) for name in _names(rows) or ()])
-            raise WrongRows(f"the rows lack the column '{missing[0]}', which the model was fitted with{close}")
-        return rows
+    if named and has_names(rows):
+        found = [str(name) for name in _names(rows) or ()]
+        for name in names:
+            if name not in found:
+                close = did_you_mean(name, found)
+                raise WrongRows(f"the rows lack the column '{name}', which the model was fitted with{close}")
+        return {name: _of(rows, name) for name in names}
     columns = list(columns_of(rows, whose=whose).values())
     if len(columns) != len(names):
         raise WrongRows(

@@ -19,7 +19,7 @@ import numpy as np
 
 from tacit.asking import Table
 from tacit.errors import InvalidParameter, QueryRefused, did_you_mean
-from tacit.plan import STEPS_MOST, CodedColumn, Measured, measured_column
+from tacit.plan import STEPS_MOST, ClassTarget, CodedColumn, Measured, measured_column
 from tacit.privacy import Floats, Integers, show
 from tacit.query import Aggregate, Column, Scalar, key_value, kind_of_column
 from tacit.tables import ColumnFacts, Declaration
@@ -31,6 +31,8 @@ WIDEST = 32
 # A column with more cells is counted in coarse cells too, each of this many fine ones.
 FINE_FROM, FINE_IN_COARSE = 128, 32
 NUMBERS = ("int", "float", "decimal")
+CLASSES_MOST = 100
+CELLS_OF_TARGET = 64
 
 
 @dataclass(frozen=True)
@@ -326,3 +328,47 @@ def _number(value: Any) -> float:
         if type(value).__name__ in ("NAType", "NaTType"):
             return float("nan")
         raise
+
+
+# --- the target of an additive model ---
+
+
+def target_of(table: Table, target: str, loss: str) -> tuple[CodedColumn, tuple[Any, ...], Measured | None]:
+    """Return the target's coded column, its classes in order, or the number that it is."""
+    declaration = table.frame.declaration
+    facts = known_column(target, declaration)
+    if target == declaration.unit:
+        raise InvalidParameter(f"'{target}' is the column of people and cannot be predicted")
+    if loss == "classes":
+        feature = feature_of(target, declaration)
+        values = [plain(value) for value in feature.column.listed]
+        if feature.column.measured is not None:
+            if feature.column.measured.height + 2 != feature.cells or feature.cells - 1 > CLASSES_MOST:
+                raise QueryRefused(
+                    f"'{target}' is a number of many values, not a class\nhint: AdditiveRegressor predicts numbers;"
+                    f" or declare its classes: columns={{'{target}': {{'keys': [...]}}}}"
+                )
+            grid = feature.column.measured
+            values = [plain(grid.step * (grid.low + step)) for step in range(feature.cells - 1)]
+        if not 2 <= len(values) <= CLASSES_MOST:
+            raise QueryRefused(f"'{target}' must have between 2 and {CLASSES_MOST} classes\nhint: declare its keys")
+        return feature.column, tuple(sorted(values)), None
+    if facts.type not in NUMBERS:
+        raise QueryRefused(f"'{target}' is not a number\nhint: AdditiveClassifier predicts classes")
+    grid = measured_column(Aggregate("mean", Column(target)), declaration, steps_most=STEPS_MOST)
+    if loss == "poisson" and grid.low < 0:
+        raise QueryRefused(f"counts are not below 0, but the range of '{target}' starts there\nhint: between=(0, ...)")
+    if loss == "poisson" and grid.low > 0:
+        raise QueryRefused(f"the range of a count starts at 0, that of '{target}' does not\nhint: between=(0, ...)")
+    top = grid.height + 1
+    cells = min(top, CELLS_OF_TARGET)
+    edges = tuple(sorted({round(Fraction(top * place, cells)) for place in range(cells + 1)}))
+    return CodedColumn(target, Column(target), measured=grid, edges=edges), (), grid
+
+
+def class_target(column: CodedColumn, classes: tuple[Any, ...], place: int) -> ClassTarget:
+    """Return which class each cell of the target is; the column is at this place."""
+    values = [plain(value) for value in column.listed]
+    if column.measured is not None:
+        values = [plain(column.measured.step * (column.measured.low + step)) for step in range(column.cells - 1)]
+    return ClassTarget(place, (*(classes.index(value) for value in values), -1))

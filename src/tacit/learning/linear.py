@@ -1,33 +1,29 @@
 """`LinearRegression`: least squares from noisy moments, with intervals that include the noise."""
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+import textwrap
+from collections.abc import Iterable, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
 from statistics import NormalDist
-from typing import Any, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
-from tacit.asking import Learn, Table
-from tacit.errors import InvalidParameter
-from tacit.learning.estimator import Estimator, know_features, rows_for, table_of
+from tacit.asking import Table
+from tacit.errors import InvalidParameter, printable
+from tacit.learning.estimator import Estimator
 from tacit.learning.features import as_list
-from tacit.learning.linear_design import LinearDesign, columns_in, design_of, filtered
-from tacit.learning.linear_state import LinearState, asked_of, wanted_of
-from tacit.learning.linear_words import Coefficient, LinearPlan, LinearSummary, model_sql
+from tacit.learning.linear_state import LinearDesign, LinearPlan, LinearState, design_of
+from tacit.learning.model_sql import linear_sql
 from tacit.learning.price import noise_for
-from tacit.learning.rounds import train
 from tacit.learning.scoring.scorable import Scoring, SqlModel
-from tacit.learning.scoring.sides import rows_used
-from tacit.learning.undeclared import known_columns, one_call, with_target
-from tacit.privacy import Floats, Loss, Number, show
-from tacit.query import Col
+from tacit.learning.undeclared import Kind, KnownColumns, with_target
+from tacit.privacy import Floats, Number, show
 
-# Changed whenever the arithmetic is: a stored model is found by it.
-VERSION = "linear 1"
+NOTE_WIDTH = 96
 
 
-class LinearRegression(Estimator):
+@dataclass(eq=False, repr=False)
+class LinearRegression(Estimator[LinearState]):
     """A linear model of a protected table, charged once; its summary has intervals that include the noise.
 
     `epsilon` and `delta` are the cost of fitting; without a delta it is the budget's. Columns with a public range are
@@ -39,128 +35,47 @@ class LinearRegression(Estimator):
         print(model.summary())
     """
 
-    _kind = "regressor"
+    epsilon: Number = 1
+    _: KW_ONLY
+    confidence: float = 0.95
 
-    def __init__(
-        self,
-        epsilon: Number = 1,
-        *,
-        delta: Number | None = None,
-        confidence: float = 0.95,
-        ranges: Mapping[str, Any] | Sequence[Any] | None = None,
-        keys: Mapping[str, Sequence[Any]] | None = None,
-        unit: str | None = None,
-        budget: Loss | None = None,
-        ledger: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.confidence = confidence
-        self.ranges = ranges
-        self.keys = keys
-        self.unit = unit
-        self.budget = budget
-        self.ledger = ledger
+    _kind: ClassVar[Kind] = "regressor"
+    _version: ClassVar[str] = "linear 1"
+    _state: ClassVar[str] = "state_"
 
-    def plan(
-        self,
-        table: Table,
-        *,
-        target: str,
-        features: Iterable[str] | None = None,
-        where: str | Col | None = None,
-        learn: Learn = None,
-        analyst: str | None = None,
-    ) -> LinearPlan:
-        """Return the columns and the cost of a fit, from public facts: free.
-
-        Undeclared ranges and keys are learned first, for a part of epsilon; with `learn=False` refused.
-        """
-        known = known_columns(table, features, target, self.epsilon, learn=learn, analyst=analyst)
-        rows = filtered(known.table, where)
-        design = design_of(rows, target, known.features)
-        events, asked = noise_for(rows.session, known.epsilon, self.delta, wanted_of(design))
-        return LinearPlan(design, events, asked, rows, known)
-
-    def fit(
-        self,
-        rows: Any,
-        y: Any = None,
-        *,
-        target: str | None = None,
-        features: Iterable[str] | None = None,
-        where: str | Col | None = None,
-        learn: Learn = None,
-        analyst: str | None = None,
-        request_id: str | None = None,
-    ) -> Self:
-        """Return the model, fitted to a table's rows: charged first, then read. The same fit again is free.
-
-        Or `fit(X, y)` of an array or a frame, with the estimator's own declarations: `ranges`, `keys`, `budget`,
-        `ledger`. Undeclared facts of a table are learned first (`learned_`), unless `learn=False`.
-        """
-        self._refuse_other_confidence()
-        protected, target = table_of(self, rows, y, target)
-        learn = learn if isinstance(rows, Table) else False  # of arrays, everything is declared
-
-        def planned() -> LinearPlan:
-            return self.plan(protected, target=target, features=features, where=where, learn=learn, analyst=analyst)
-
-        with one_call(planned, analyst) as plan:
-            table = plan.table
-            paid = train(
-                table,
-                plan.design.coded(table),
-                plan.events,
-                asked=plan.asked,
-                key=repr((VERSION, plan.design)),
-                words=f"a linear model of {target} from {', '.join(plan.design.features)}",
-                steps=lambda rounds: asked_of(rounds, plan.design, plan.events),
-                encode=json.dumps,
-                decode=json.loads,
-                analyst=analyst,
-                request_id=request_id,
-            )
-        self.receipt_, self.loss_ = paid.receipt, plan.loss
-        self.fitted_on_ = rows_used(table)
-        self.learned_ = plan.known.words
-        self._set_state(LinearState(plan.design, plan.events, paid.value))
-        know_features(self, plan.design.features, rows)
-        return self
-
-    def _refuse_other_confidence(self) -> None:
+    def _refuse_parameters(self) -> None:
         is_number = isinstance(self.confidence, int | float) and not isinstance(self.confidence, bool)
         if not is_number or not 0 < self.confidence < 1:
             raise InvalidParameter("confidence must be between 0 and 1\nhint: confidence=0.95")
 
+    def _planned(self, table: Table, target: str, known: KnownColumns) -> LinearPlan:
+        design = design_of(table, target, known.features)
+        return LinearPlan(design, *noise_for(table.session, known.epsilon, self.delta, design.rounds), table, known)
+
     def _set_state(self, state: LinearState) -> None:
         """Set what scikit-learn's users look for; all of it follows from noisy integers."""
-        design = state.design
         self.state_ = state
-        self.feature_names_in_ = np.array(design.features, dtype=object)
-        self.n_features_in_ = len(design.features)
         places = [place for place in range(1, len(state.weights)) if place not in state.bases]
         compared = state.weights.copy()
         for cells, base in zip(state.gram.columns, state.bases, strict=True):
             compared[0] += state.weights[base]
             compared[cells] -= state.weights[base]
         self.terms_ = [state.name_of(place) for place in places]
-        coefficients = raw_map(design, [0, *places]) @ compared[[0, *places]]
+        coefficients = raw_map(state.design, [0, *places]) @ compared[[0, *places]]
         self.coef_: Floats = coefficients[1:]
-        self.intercept_ = float(coefficients[0] + _middle(design))
+        self.intercept_ = float(coefficients[0] + state.design.middle)
 
     def predict(self, rows: Any) -> Floats:
         """Return predictions for unprotected rows, a frame or a dict of columns; NaN if a number is missing."""
         state = self._fitted()
-        columns = columns_in(rows_for(self, state.design.features, rows), state.design.features)
+        columns = self._columns_of(rows)
         total: Floats = np.full(len(as_list(columns[state.design.features[0]])), state.weights[0])
         for place, number in enumerate(state.design.numbers, 1):
             total = total + state.weights[place] * number.scaled(columns[number.name])
         for feature, bins, cells in zip(state.design.listed, state.bins, state.gram.columns, strict=True):
             found = np.array(bins)[feature.cells_of(columns[feature.name])]
             total = total + state.weights[cells][found]
-        target = state.design.target
-        return total if target is None else target.middle + target.half * total
+        return state.design.middle + state.design.half * total
 
     def scoring(self, table: Table) -> Scoring:
         """Return the model as the engine reads it, to be scored on protected rows (`Holdout`)."""
@@ -170,12 +85,12 @@ class LinearRegression(Estimator):
         known = with_target(table, target.name, between=target.ends)
         return replace(SqlModel(self.to_sql(), target.name).scoring(known), fitted_on=self.fitted_on_)
 
-    def summary(self) -> LinearSummary:
+    def summary(self) -> "LinearSummary":
         """Return the terms that the noise leaves readable, with intervals of the sample and the noise together."""
         state, found = self._fitted(), self._fitted().inference
         change = raw_map(state.design, found.places)
         estimate = change @ found.estimate
-        estimate[0] += _middle(state.design)
+        estimate[0] += state.design.middle
         variances = np.diag(change @ found.covariance @ change.T)
         noise = np.diag(change @ found.noise @ change.T)
         width = NormalDist().inv_cdf((1 + self.confidence) / 2)
@@ -211,24 +126,17 @@ class LinearRegression(Estimator):
         it is only read by their grammars.
         """
         state = self._fitted()
-        target = state.design.target
-        scale = 1.0 if target is None else target.half
+        scale = state.design.half
         weights, numbers = state.weights, state.design.numbers
         slopes = [scale * float(weights[at]) / number.half for at, number in enumerate(numbers, 1)]
-        start = _middle(state.design) + scale * float(weights[0])
+        start = state.design.middle + scale * float(weights[0])
         start -= sum(slope * number.middle for slope, number in zip(slopes, numbers, strict=True))
         listed = []
         for cells in state.gram.columns:
             inside = range(cells.start, cells.stop)
             listed.append([(state.cells[at - 1 - len(numbers)], scale * float(weights[at])) for at in inside])
         named = [(number.name, number.ends, slope) for number, slope in zip(numbers, slopes, strict=True)]
-        return model_sql(start, named, listed, dialect)
-
-    def _fitted(self) -> LinearState:
-        state: LinearState | None = getattr(self, "state_", None)
-        if state is None:
-            raise InvalidParameter("this model is not fitted yet\nhint: model.fit(table, target='hours')")
-        return state
+        return linear_sql(start, named, listed, dialect)
 
 
 def raw_map(design: LinearDesign, places: Iterable[int]) -> Floats:
@@ -237,7 +145,7 @@ def raw_map(design: LinearDesign, places: Iterable[int]) -> Floats:
     A number's coefficient is per unit of the number, and the intercept is where every number is 0.
     """
     at = list(places)
-    scale = 1.0 if design.target is None else design.target.half
+    scale = design.half
     change = np.eye(len(at)) * scale
     for column, place in enumerate(at):
         if 1 <= place <= len(design.numbers):
@@ -247,5 +155,100 @@ def raw_map(design: LinearDesign, places: Iterable[int]) -> Floats:
     return change
 
 
-def _middle(design: LinearDesign) -> float:
-    return 0.0 if design.target is None else design.target.middle
+# --- the summary ---
+
+
+@dataclass(frozen=True)
+class Coefficient:
+    """A term: its coefficient, standard error and interval; `noise` is the part of its variance that is noise."""
+
+    term: str
+    coefficient: float
+    error: float
+    low: float
+    high: float
+    noise: float
+
+
+@dataclass(frozen=True, repr=False)
+class LinearSummary:
+    """The terms that noise leaves readable, with their intervals; `print` it, or take it `to_dicts`."""
+
+    target: str
+    rows: tuple[float, float]  # the number of units, and its standard error
+    explained: tuple[float, float]  # R², and its standard error
+    confidence: float
+    width: float  # of the interval, in standard errors
+    coefficients: tuple[Coefficient, ...]
+    left_out: tuple[str, ...]
+    bases: tuple[tuple[str, ...], ...]
+    cost: str
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return one dict for each term."""
+        return [vars(each).copy() for each in self.coefficients]
+
+    def __str__(self) -> str:
+        below, above = (1 - self.confidence) / 2, (1 + self.confidence) / 2
+        head = ("", "coef", "std err", f"[{below:.3g}", f"{above:.3g}]", "noise")
+        rows = [
+            (each.term, *map(_digits, (each.coefficient, each.error, each.low, each.high)), f"{each.noise:.0%}")
+            for each in self.coefficients
+        ]
+        widths = [max(map(len, cells)) for cells in zip(head, *rows, strict=True)]
+        table = [
+            "  ".join(
+                [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
+            )
+            for row in (head, *rows)
+        ]
+        rule = "=" * len(table[0])
+        lines = [
+            f"Linear regression of {self.target}",
+            rule,
+            f"people: {self.rows[0]:,.0f} ± {self.width * self.rows[1]:,.0f}",
+            f"R²: {self.explained[0]:.3f} ± {self.width * self.explained[1]:.3f}",
+            f"cost: {self.cost}",
+            rule,
+            table[0],
+            "-" * len(table[0]),
+            *table[1:],
+            rule,
+            *self._notes(),
+        ]
+        return printable("\n".join(lines), keeping="\n")
+
+    __repr__ = __str__
+
+    def _notes(self) -> list[str]:
+        notes = [
+            "Standard errors and intervals are of the sample and of the noise; 'noise' is its part of the variance."
+            " The coefficients estimate least squares on these terms in the whole population, with numbers "
+            "clamped to their ranges, and each person counted once."
+        ]
+        if self.bases:
+            notes.append(f"Compared with: {'; '.join(f'{name}: {value}' for name, value in self.bases)}.")
+        if self.left_out:
+            notes.append(
+                f"Left out, since the noise hides their effect: {', '.join(_by_column(self.left_out))}. Values "
+                "left out of a list count with its base value. predict() uses all terms, drawn to 0 by the noise"
+                " they have (coef_)."
+            )
+        return [line for note in notes for line in textwrap.wrap(note, NOTE_WIDTH)]
+
+
+def _by_column(terms: Sequence[str]) -> list[str]:
+    """Return terms with those of one column together: "race (Black, other)"."""
+    found: dict[str, list[str]] = {}
+    for term in terms:
+        column, _, value = term.partition(": ")
+        found.setdefault(column, []).extend([value] if value else [])
+    return [f"{column} ({', '.join(values)})" if values else column for column, values in found.items()]
+
+
+def _digits(value: float) -> str:
+    """Return a number with four significant digits, without an exponent if possible."""
+    if value != 0 and not 1e-4 <= abs(value) < 1e7:
+        return f"{value:.3e}"
+    places = max(0, 4 - len(f"{abs(value):.0f}")) if abs(value) >= 1 else 4
+    return f"{value:,.{places}f}"

@@ -1,9 +1,12 @@
-"""The rounds of a linear model, and its result from the noisy integers that come back.
+"""The public side of a linear model, its rounds, and its result from the noisy integers that come back.
 
-`asked_of` is the charged algorithm; its result, plain integers, is stored in the ledger. `LinearState` is computed
-only from these integers and public facts, so a stored model is the same model.
+A ranged number is one term. A listed column has a term for each value that enough people have, by noisy counts; the
+values that too few have share one term. The cell that most have is the base that the others are compared with.
+`LinearPlan.learn` is the charged algorithm; its result, plain integers, is stored in the ledger. `LinearState` is
+computed only from these integers and public facts, so a stored model is the same model.
 """
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -11,12 +14,34 @@ from typing import Any
 
 import numpy as np
 
-from tacit.learning.linear_design import DesignCell, LinearDesign, bins_of, cells_of
-from tacit.learning.linear_fit import Inference, clear_terms, inference, shrunk
-from tacit.learning.noisy_gram import NoisyGram, NoisyTarget, gram_of, target_of
+from tacit.asking import Table
+from tacit.errors import QueryRefused, printable
+from tacit.learning.features import NUMBERS, Feature, as_numbers, features_of, known_column, plain
+from tacit.learning.linear_fit import (
+    Inference,
+    NoisyGram,
+    NoisyTarget,
+    clear_terms,
+    gram_of,
+    inference,
+    shrunk,
+    target_of,
+)
 from tacit.learning.rounds import Rounds
-from tacit.plan import NUMBER_ONE, UNIT, SquaredErrors, count_moves_squared
-from tacit.privacy import Floats, GaussianNoise, Integers
+from tacit.learning.undeclared import KnownColumns
+from tacit.plan import (
+    NUMBER_ONE,
+    STEPS_MOST,
+    UNIT,
+    CodedPlan,
+    Measured,
+    Moments,
+    SquaredErrors,
+    count_moves_squared,
+    measured_column,
+)
+from tacit.privacy import ApproximateLoss, Floats, GaussianNoise, Integers
+from tacit.query import Aggregate, Column
 
 # Which part of the loss each round gets; a model without listed columns counts no cells.
 FOR_COUNTS = Fraction(5, 100)
@@ -32,16 +57,136 @@ SCORE_MOST = 1 << 20
 Integer = dict[str, Any]
 
 
-def wanted_of(design: LinearDesign) -> list[tuple[int, Fraction]]:
-    """Return how far one unit moves each round, squared, and the share of the loss that it gets."""
-    columns, numbers = len(design.listed), len(design.numbers)
-    wanted = [(count_moves_squared(columns), FOR_COUNTS)] if columns else []
-    wanted.append((design.products.moves_squared, FOR_PRODUCTS))
-    if design.target is not None:
-        wanted.append((design.products_with_target.moves_squared, FOR_TARGET))
-        wanted.append(((1 + columns + numbers) * CAP**2, FOR_ERRORS))
-    total = sum(share for _, share in wanted)
-    return [(squared, share / total) for squared, share in wanted]
+@dataclass(frozen=True)
+class Scale:
+    """A ranged number as a model reads it: -1 at the low end of its range, 1 at its high end."""
+
+    name: str
+    grid: Measured
+
+    @property
+    def middle(self) -> float:
+        """The middle of the range."""
+        return float(self.grid.step * (self.grid.low + self.grid.high) / 2)
+
+    @property
+    def half(self) -> float:
+        """Half the range."""
+        return float(self.grid.step * self.grid.height / 2)
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The range; values beyond it count as its ends."""
+        return float(self.grid.step * self.grid.low), float(self.grid.step * self.grid.high)
+
+    def scaled(self, values: Any) -> Floats:
+        """Return unprotected values in half ranges, clamped; NaN for a missing one."""
+        found: Floats = np.clip((as_numbers(values, self.name) - self.middle) / self.half, -1, 1)
+        return found
+
+
+@dataclass(frozen=True)
+class LinearDesign:
+    """The features of a linear model, and its target; PCA has none."""
+
+    features: tuple[str, ...]
+    numbers: tuple[Scale, ...]
+    listed: tuple[Feature, ...]
+    target: Scale | None
+
+    @property
+    def values(self) -> tuple[Scale, ...]:
+        """All numbers that are read, the target last."""
+        return (*self.numbers, *(() if self.target is None else (self.target,)))
+
+    @property
+    def middle(self) -> float:
+        """The middle of the target's range."""
+        return 0.0 if self.target is None else self.target.middle
+
+    @property
+    def half(self) -> float:
+        """Half of the target's range."""
+        return 1.0 if self.target is None else self.target.half
+
+    @cached_property
+    def products(self) -> Moments:
+        """The products of features with each other."""
+        return self._moments(None)
+
+    @cached_property
+    def products_with_target(self) -> Moments:
+        """The products of features with the target."""
+        return self._moments(len(self.numbers))
+
+    def _moments(self, target: int | None) -> Moments:
+        columns, numbers, values = (tuple(range(len(each))) for each in (self.listed, self.numbers, self.values))
+        return Moments(columns, numbers, values, target=target)
+
+    @property
+    def rounds(self) -> list[tuple[int, Fraction]]:
+        """How far one unit moves each round, squared, and the share of the loss that it gets."""
+        columns, numbers = len(self.listed), len(self.numbers)
+        wanted = [(count_moves_squared(columns), FOR_COUNTS)] if columns else []
+        wanted.append((self.products.moves_squared, FOR_PRODUCTS))
+        if self.target is not None:
+            wanted.append((self.products_with_target.moves_squared, FOR_TARGET))
+            wanted.append(((1 + columns + numbers) * CAP**2, FOR_ERRORS))
+        total = sum(share for _, share in wanted)
+        return [(squared, share / total) for squared, share in wanted]
+
+
+@dataclass(frozen=True)
+class DesignCell:
+    """A cell of a listed column after joining small ones: its name, and its values."""
+
+    feature: str
+    label: str
+    values: tuple[Any, ...]
+    missing: bool  # whether it holds missing or unlisted values
+
+
+def design_of(table: Table, target: str, features: Iterable[str] | None) -> LinearDesign:
+    """Return the design of a model of a table, from public facts; refuse columns without one. PCA has no target: ''."""
+    if table.frame.derived:
+        raise QueryRefused("a linear model is fitted to stored columns\nhint: fit before derive(...)")
+    declaration = table.session.declaration
+    found = features_of(table, target, features)
+    if target and known_column(target, declaration).type not in NUMBERS:
+        raise QueryRefused(
+            f"'{target}' is not a column of numbers, so a linear model cannot predict it\nhint: "
+            "AdditiveClassifier predicts classes"
+        )
+    of_target = Aggregate("mean", Column(target))
+    return LinearDesign(
+        tuple(feature.name for feature in found),
+        tuple(Scale(each.name, each.column.measured) for each in found if each.column.measured is not None),
+        tuple(feature for feature in found if feature.column.measured is None),
+        Scale(target, measured_column(of_target, declaration, steps_most=STEPS_MOST)) if target else None,
+    )
+
+
+def bins_of(noisy_counts: Integers, least: float) -> Integers:
+    """Return the bin of each cell of a listed column: a separate one if enough people are in it, else one for the
+    rest."""
+    large = noisy_counts >= least
+    bins = np.cumsum(large) - 1
+    bins[~large] = int(large.sum())
+    found: Integers = bins.astype(np.int64)
+    return found
+
+
+def cells_of(feature: Feature, bins: Sequence[int]) -> tuple[DesignCell, ...]:
+    """Return what the bins of a listed column are called."""
+    found = []
+    missing = feature.cells - 1
+    for place in range(max(bins) + 1):
+        inside = [cell for cell in range(feature.cells) if bins[cell] == place]
+        values = tuple(plain(feature.column.listed[cell]) for cell in inside if cell != missing)
+        names = [str(value) for value in values] + (["missing"] if missing in inside else [])
+        label = names[0] if len(names) == 1 else f"other ({len(names)})"
+        found.append(DesignCell(feature.name, label, values, missing in inside))
+    return tuple(found)
 
 
 def least_of(events: tuple[GaussianNoise, ...]) -> float:
@@ -49,17 +194,74 @@ def least_of(events: tuple[GaussianNoise, ...]) -> float:
     return LEAST * max(float(event.sigma) for event in events[:2]) / UNIT
 
 
-def asked_of(rounds: Rounds, design: LinearDesign, events: tuple[GaussianNoise, ...]) -> Integer:
-    """Ask for counts, products, products with the target and squared errors; return the noisy integers."""
-    counts = rounds.counts() if design.listed else []
-    found: Integer = {"counts": [each.tolist() for each in counts]}
-    state = LinearState(design, events, found)
-    rounds.use_bins([np.array(bins, dtype=np.int64) for bins in state.bins])
-    found["products"] = rounds.moments(design.products).tolist()
-    if design.target is not None:
-        found["target"] = rounds.moments(design.products_with_target).tolist()
-        found["errors"] = rounds.squared_errors(state.squared_errors()).tolist()
-    return found
+@dataclass(frozen=True, repr=False)
+class LinearPlan:
+    """The columns and the cost of a linear model. The plan is made of public facts, and free."""
+
+    recipe: LinearDesign
+    events: tuple[GaussianNoise, ...]
+    asked: ApproximateLoss
+    table: Table  # with the known facts of its columns
+    known: KnownColumns  # of undeclared columns
+
+    @property
+    def coded(self) -> CodedPlan:
+        """What is read of the table's rows."""
+        return CodedPlan(
+            self.table.session.declaration.unit_column,
+            self.table.frame.where,
+            tuple(feature.column for feature in self.recipe.listed),
+            tuple(value.grid for value in self.recipe.values),
+        )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the features."""
+        return self.recipe.features
+
+    @property
+    def words(self) -> str:
+        """The request, for the record."""
+        target, names = self.recipe.target, ", ".join(self.names)
+        return f"principal components of {names}" if target is None else f"a linear model of {target.name} from {names}"
+
+    def learn(self, rounds: Rounds) -> Integer:
+        """Ask for counts, products, products with the target and squared errors; return the noisy integers."""
+        design = self.recipe
+        counts = rounds.counts() if design.listed else []
+        found: Integer = {"counts": [each.tolist() for each in counts]}
+        state = LinearState(design, self.events, found)
+        rounds.use_bins([np.array(bins, dtype=np.int64) for bins in state.bins])
+        found["products"] = rounds.moments(design.products).tolist()
+        if design.target is not None:
+            found["target"] = rounds.moments(design.products_with_target).tolist()
+            found["errors"] = rounds.squared_errors(state.squared_errors()).tolist()
+        return found
+
+    def model(self, released: Integer) -> "LinearState":
+        """Return the model that the noisy integers make."""
+        return LinearState(self.recipe, self.events, released)
+
+    def __str__(self) -> str:
+        design, target = self.recipe, self.recipe.target
+        products = self.events[1 if design.listed else 0]
+        lines = [
+            "principal components" if target is None else f"linear model of {target.name}",
+            f"numbers: {', '.join(each.name for each in design.numbers) or 'none'}",
+            f"lists: {', '.join(f'{each.name} ({each.cells - 1})' for each in design.listed) or 'none'}",
+            f"noise of a sum of products: a standard deviation of {float(products.sigma) / UNIT:,.1f} people",
+        ]
+        if target is not None:
+            of_target = float(self.events[-2].sigma) / UNIT * target.half
+            lines.append(f"noise of a sum of {target.name}: a standard deviation of {of_target:,.0f}")
+        if design.listed:
+            lines.append(f"a value has a separate term from about {least_of(self.events):,.0f} people on")
+        whole = self.asked.epsilon + self.known.cost
+        lines.append(f"cost: epsilon {float(whole):.6g} at delta {float(self.asked.delta):.2g}")
+        lines += [self.known.words] if self.known.words else []
+        return printable("\n".join(lines), keeping="\n")
+
+    __repr__ = __str__
 
 
 @dataclass(eq=False)
@@ -69,6 +271,11 @@ class LinearState:
     design: LinearDesign
     events: tuple[GaussianNoise, ...]
     noisy: Integer
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the features."""
+        return self.design.features
 
     @cached_property
     def bins(self) -> list[list[int]]:

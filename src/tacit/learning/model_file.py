@@ -29,7 +29,7 @@ from tacit.query import Column
 
 FORMAT = "tacit model 1"
 BYTES_MAX = 1 << 28
-KINDS: dict[str, type[Estimator]] = {
+KINDS: dict[str, type[Estimator[Any]]] = {
     "AdditiveClassifier": AdditiveClassifier,
     "AdditiveRegressor": AdditiveRegressor,
     "LinearRegression": LinearRegression,
@@ -40,7 +40,7 @@ NOT_KEPT = ("ranges", "keys", "unit", "budget", "ledger")
 NOT_A_MODEL = "the file is not a model that was saved with Tacit\nhint: model.save('model.json') writes one"
 
 
-def model_text(model: Estimator) -> str:
+def model_text(model: Estimator[Any]) -> str:
     """Return a fitted model as JSON; `model_from` reads it."""
     kind = type(model).__name__
     if kind not in KINDS:
@@ -67,7 +67,7 @@ def model_from(text: str) -> Any:
         raise InvalidParameter(NOT_A_MODEL) from None
 
 
-def save(model: Estimator, path: str | Path) -> None:
+def save(model: Estimator[Any], path: str | Path) -> None:
     """Write a fitted model to a file of JSON."""
     text = model_text(model)
     try:
@@ -96,15 +96,8 @@ def load(path: str | Path) -> Any:
 
 def _parts(model: Any) -> dict[str, Any]:
     """Return what a fitted model is made of."""
-    model._fitted()
-    if isinstance(model, LinearRegression | PCA):
-        return {"state": model.state_, "loss": model.loss_, "names": _names(model)}
-    return {"model": model.model_, "names": _names(model)}
-
-
-def _names(model: Any) -> bool:
-    """Return whether the columns of a model's rows have names."""
-    return hasattr(model, "feature_names_in_")
+    state, names = model._fitted(), {"names": hasattr(model, "feature_names_in_")}
+    return {"model": state} | names if model._state == "model_" else {"state": state, "loss": model.loss_} | names
 
 
 def _read(record: Mapping[str, Any]) -> Any:
@@ -113,20 +106,14 @@ def _read(record: Mapping[str, Any]) -> Any:
     kind = KINDS[record["kind"]]
     parameters = untagged(record["parameters"])
     model: Any = kind(**{name: _tuples(value) for name, value in parameters.items() if name not in NOT_KEPT})
-    if kind in (LinearRegression, PCA):
+    if kind._state == "state_":
         model.loss_ = from_record(ApproximateLoss, record["loss"])
         model._set_state(from_record(LinearState, record["state"]))
-        names = list(model.state_.design.features)
     else:
-        model.model_ = from_record(AdditiveModel, record["model"])
+        model._set_state(from_record(AdditiveModel, record["model"]))
         _refuse_other_shapes(model.model_)
-        names = [feature.name for feature in model.model_.features]
-    model.n_features_in_ = len(names)
-    vars(model).pop("feature_names_in_", None)
-    if record["names"]:
-        import numpy as np
-
-        model.feature_names_in_ = np.array(names, dtype=object)
+    names = model._fitted().names
+    model._name_features(names, dict.fromkeys(names) if record["names"] else None)
     if record["receipt"] is not None:
         model.receipt_ = from_record(Receipt, record["receipt"])
     if record["fitted_on"] is not None:

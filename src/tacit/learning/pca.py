@@ -1,31 +1,24 @@
 """`PCA`: principal components from noisy sums of products, and the variance that each explains with its error."""
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from statistics import NormalDist
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from tacit.asking import Learn, Table
+from tacit.asking import Table
 from tacit.errors import InvalidParameter, QueryRefused
-from tacit.learning.declared_rows import protected_rows
-from tacit.learning.estimator import Estimator, know_features, rows_for
-from tacit.learning.linear_design import LinearDesign, columns_in, design_of, filtered, numbers_named
-from tacit.learning.linear_state import LinearState, asked_of, wanted_of
-from tacit.learning.linear_words import LinearPlan
-from tacit.learning.noisy_gram import NoisyGram
+from tacit.learning.estimator import Estimator
+from tacit.learning.features import NUMBERS
+from tacit.learning.linear_fit import NoisyGram
+from tacit.learning.linear_state import LinearPlan, LinearState, design_of
 from tacit.learning.price import noise_for
-from tacit.learning.rounds import train
-from tacit.learning.undeclared import KnownColumns, known_columns, one_call
-from tacit.privacy import Floats, Loss, Number
-from tacit.query import Col
-
-# Changed whenever the arithmetic is: a stored model is found by it.
-VERSION = "principal components 1"
+from tacit.learning.undeclared import Kind, KnownColumns
+from tacit.privacy import Floats
 
 
-class PCA(Estimator):
+@dataclass(eq=False, repr=False)
+class PCA(Estimator[LinearState]):
     """Principal components of the ranged numbers of a protected table, charged once.
 
     `epsilon` and `delta` are the cost of fitting. `scale` is the divisor of a column: "range" is half its declared
@@ -36,100 +29,23 @@ class PCA(Estimator):
         model.transform(anybodys_rows)
     """
 
-    def __init__(
-        self,
-        n_components: int | None = None,
-        *,
-        epsilon: Number = 1,
-        delta: Number | None = None,
-        scale: Literal["range", "standard"] | None = "range",
-        ranges: Mapping[str, Any] | Sequence[Any] | None = None,
-        keys: Mapping[str, Sequence[Any]] | None = None,
-        unit: str | None = None,
-        budget: Loss | None = None,
-        ledger: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.epsilon = epsilon
-        self.delta = delta
-        self.scale = scale
-        self.ranges = ranges
-        self.keys = keys
-        self.unit = unit
-        self.budget = budget
-        self.ledger = ledger
+    n_components: int | None = None
+    _: KW_ONLY
+    scale: Literal["range", "standard"] | None = "range"
 
-    def plan(
-        self,
-        table: Table,
-        *,
-        features: Iterable[str] | None = None,
-        where: str | Col | None = None,
-        learn: Learn = None,
-        analyst: str | None = None,
-    ) -> LinearPlan:
-        """Return the columns and the cost of a fit, from public facts: free.
+    _kind: ClassVar[Kind] = "transformer"
+    _version: ClassVar[str] = "principal components 1"
+    _state: ClassVar[str] = "state_"
 
-        Undeclared ranges are learned first, for a part of epsilon; with `learn=False` they are refused, and without
-        named features, columns without a range are left out.
-        """
-        known = known_columns(table, features, None, self.epsilon, numbers_only=True, learn=learn, analyst=analyst)
-        rows = filtered(known.table, where)
-        return self._planned(rows, numbers_named(rows) if known.features is None else known.features, known)
-
-    def fit(
-        self,
-        rows: Any,
-        y: Any = None,
-        *,
-        features: Iterable[str] | None = None,
-        where: str | Col | None = None,
-        learn: Learn = None,
-        analyst: str | None = None,
-        request_id: str | None = None,
-    ) -> Self:
-        """Return the components, learned from a table's rows: charged first, then read. The same fit again is free.
-
-        Or `fit(X)` of an array or a frame, with the estimator's own declarations: `ranges`, `budget`, `ledger`. Like
-        scikit-learn's, it takes a `y` beside an array and ignores it.
-        """
-        if y is not None and isinstance(rows, Table):
-            raise InvalidParameter(
-                "principal components do not have a target\nhint: fit(table, features=['age', 'hours'])"
-            )
-        protected = rows if isinstance(rows, Table) else protected_rows(self, rows, None, None, has_target=False)[0]
-        learn = learn if isinstance(rows, Table) else False  # of arrays, everything is declared
-
-        def planned() -> LinearPlan:
-            return self.plan(protected, features=features, where=where, learn=learn, analyst=analyst)
-
-        with one_call(planned, analyst) as plan:
-            table = plan.table
-            paid = train(
-                table,
-                plan.design.coded(table),
-                plan.events,
-                asked=plan.asked,
-                key=repr((VERSION, plan.design)),
-                words=f"principal components of {', '.join(plan.design.features)}",
-                steps=lambda rounds: asked_of(rounds, plan.design, plan.events),
-                encode=json.dumps,
-                decode=json.loads,
-                analyst=analyst,
-                request_id=request_id,
-            )
-        self.receipt_, self.loss_ = paid.receipt, plan.loss
-        self.learned_ = plan.known.words
-        self._set_state(LinearState(plan.design, plan.events, paid.value))
-        know_features(self, plan.design.features, rows)
-        return self
-
-    def fit_transform(self, rows: Any, y: Any = None, **words: Any) -> Floats:
-        """Return the components of an array's or a frame's own rows, which are as secret as those rows."""
-        return self.fit(rows, y, **words).transform(rows)
-
-    def _planned(self, table: Table, features: Iterable[str] | None, known: KnownColumns) -> LinearPlan:
-        design = design_of(table, None, features)
+    def _planned(self, table: Table, target: str, known: KnownColumns) -> LinearPlan:
+        """Return the plan; if features are not named, columns without a range are left out."""
+        declared = table.session.declaration
+        ranged = [
+            name
+            for name, facts in declared.columns.items()
+            if facts.between is not None and facts.keys is None and facts.type in NUMBERS and name != declared.unit
+        ]
+        design = design_of(table, target, ranged if known.features is None else known.features)
         if design.listed:
             raise QueryRefused(
                 f"'{design.listed[0].name}' is a list, and principal components are of numbers"
@@ -140,8 +56,11 @@ class PCA(Estimator):
             raise InvalidParameter(f"n_components must be a whole number from 1 to {most}\nhint: n_components=2")
         if self.scale not in ("range", "standard", None):
             raise InvalidParameter("scale must be 'range', 'standard' or None\nhint: scale='range'")
-        events, asked = noise_for(table.session, known.epsilon, self.delta, wanted_of(design))
-        return LinearPlan(design, events, asked, table, known)
+        return LinearPlan(design, *noise_for(table.session, known.epsilon, self.delta, design.rounds), table, known)
+
+    def fit_transform(self, rows: Any, y: Any = None, **words: Any) -> Floats:
+        """Return the components of an array's or a frame's own rows, which are as secret as those rows."""
+        return self.fit(rows, y, **words).transform(rows)
 
     def _set_state(self, state: LinearState) -> None:
         """Set what follows from the noisy sums."""
@@ -169,13 +88,11 @@ class PCA(Estimator):
         self.explained_variance_ratio_: Floats = variances[:kept] / max(variances.sum(), 1e-300)
         self.mean_: Floats = np.array([number.middle for number in design.numbers]) + half * middle
         self.n_components_ = kept
-        self.feature_names_in_ = np.array(design.features, dtype=object)
-        self.n_features_in_ = len(design.features)
 
     def transform(self, rows: Any) -> Floats:
         """Return the components of unprotected rows, (rows, components); NaN if a number is missing."""
-        design = self._fitted()
-        columns = columns_in(rows_for(self, design.features, rows), design.features)
+        design = self._fitted().design
+        columns = self._columns_of(rows)
         values = np.column_stack(
             [number.middle + number.half * number.scaled(columns[number.name]) for number in design.numbers]
         )
@@ -186,24 +103,6 @@ class PCA(Estimator):
         """Return what the columns of `transform` are called."""
         self._fitted()
         return np.array([f"pca{place}" for place in range(self.n_components_)], dtype=object)
-
-    def __sklearn_tags__(self) -> Any:
-        """Return the tags for scikit-learn: it transforms, without a target."""
-        from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
-
-        return Tags(
-            estimator_type=None,
-            target_tags=TargetTags(required=False),
-            transformer_tags=TransformerTags(),
-            input_tags=InputTags(allow_nan=True),
-            non_deterministic=True,  # the noise is never the same twice
-        )
-
-    def _fitted(self) -> LinearDesign:
-        state: LinearState | None = getattr(self, "state_", None)
-        if state is None:
-            raise InvalidParameter("these components are not fitted yet\nhint: model.fit(table)")
-        return state.design
 
 
 def _errors(gram: NoisyGram, middle: Floats, directions: Floats, values: Floats) -> Floats:

@@ -25,7 +25,6 @@ from tacit.plan import BinMaps, CodedPlan, Judgement, Merit, Moments, Scores, Sq
 from tacit.privacy import ApproximateLoss, GaussianNoise, Integers
 from tacit.release import release_choice, release_integers
 from tacit.selection import NoisyMax
-from tacit.tables import RowUnit
 
 if TYPE_CHECKING:
     from tacit.engine import CodedRows
@@ -178,7 +177,7 @@ def train(
     everything it depends on; the rows, the columns and the events are added here. Asked again, it is free and the same.
     """
     session = table.session
-    if coded.unit != (None if isinstance(session.declaration.unit, RowUnit) else session.declaration.unit):
+    if coded.unit != session.declaration.unit_column:
         raise InvalidParameter("the unit of a model must be the unit of its table")
     if any(event.scalar for event in events):
         raise InvalidParameter("the events of rounds are of vectors: one unit can move several of their numbers")

@@ -24,9 +24,8 @@ import numpy as np
 
 from tacit.asking import Table
 from tacit.errors import InvalidParameter, QueryRefused
-from tacit.learning.additive_asked import class_target, target_of
-from tacit.learning.additive_model import column_in
-from tacit.learning.features import Feature, features_of
+from tacit.learning.declared_rows import rows_to_predict
+from tacit.learning.features import Feature, class_target, features_of, target_of
 from tacit.learning.price import noise_for
 from tacit.learning.rounds import train
 from tacit.learning.scoring.holdout import hashed_columns, salt_for
@@ -34,7 +33,6 @@ from tacit.ledger import Receipt
 from tacit.plan import STEPS_MOST, CodedColumn, CodedPlan, measured_column
 from tacit.privacy import ApproximateLoss, Floats, GaussianNoise, Integers, Number, whole
 from tacit.query import PLACES, Aggregate, Column, Frame, SomeUnits, TableRows
-from tacit.tables import RowUnit
 
 TEACHERS_MOST, ROWS_MOST = 10_000, 100_000
 TRIED_ROWS = 60
@@ -194,8 +192,8 @@ class Student:
 
 def read_rows(features: Sequence[Feature], rows: Any) -> Floats:
     """Return public rows as numbers."""
-    cells = [feature.cells_of(column_in(rows, feature.name, at)) for at, feature in enumerate(features)]
-    return matrix_of(features, cells)
+    columns = rows_to_predict(rows, [feature.name for feature in features], named=True, whose="Student")
+    return matrix_of(features, [feature.cells_of(columns[feature.name]) for feature in features])
 
 
 class Teachers:
@@ -286,8 +284,7 @@ class Teachers:
         hand = dealt.session.declaration
         grid = measured_column(Aggregate("mean", Column(_HAND)), hand, steps_most=STEPS_MOST)
         dealer = CodedColumn(_HAND, Column(_HAND), measured=grid, edges=tuple(range(grid.height + 2)))
-        unit = None if isinstance(hand.unit, RowUnit) else hand.unit
-        coded = CodedPlan(unit, None, (*(each.column for each in self._features), self._column, dealer))
+        coded = CodedPlan(hand.unit_column, None, (*(each.column for each in self._features), self._column, dealer))
         paid = train(
             dealt,
             coded,

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar
 
 from tacit.asking import (
     ALL,
@@ -32,9 +32,11 @@ from tacit.hold import holding
 from tacit.json_wire import tagged, untagged
 from tacit.ledger import Learning
 from tacit.plan import Fact, Spend, WantedFact, make_plan, make_spend, unseen_columns
-from tacit.privacy import ApproximateLoss, Event, Number, decimal_meaning
+from tacit.privacy import ApproximateLoss, GaussianNoise, Number, decimal_meaning
 from tacit.query import Aggregate, Column, Frame, Output, Query, Scalar
-from tacit.tables import ColumnFacts, RowUnit
+from tacit.tables import ColumnFacts
+
+Kind = Literal["classifier", "regressor", "transformer"]
 
 # Which part of a fit's epsilon ranges have together, and keys: that much less is for the rounds, known or not, so that
 # the same fit again is the same question.
@@ -138,19 +140,16 @@ class PlansFit(Protocol):
     """The plan of a fit: its events, the loss that they were made for, and the known facts of the table's columns."""
 
     @property
-    def events(self) -> Sequence[Event]:
+    def events(self) -> Sequence[GaussianNoise]:
         """All that the fit draws."""
-        ...
 
     @property
     def asked(self) -> ApproximateLoss:
         """The loss that the noise was made for."""
-        ...
 
     @property
-    def known(self) -> KnownColumns | None:
+    def known(self) -> KnownColumns:
         """The table's columns, known or not."""
-        ...
 
 
 Fit = TypeVar("Fit", bound=PlansFit)
@@ -163,14 +162,14 @@ def one_call(planned: Callable[[], Fit], analyst: str | None) -> Iterator[Fit]:
     Of two equal fits at once, the second waits for the first, and has its model.
     """
     plan = planned()
-    if plan.known is None or not plan.known.names:
+    if not plan.known.names:
         yield plan
         return
     session, about = plan.known.table.session, (plan.known.names, str(plan.known.epsilon))
     key = f"a fit {hashlib.sha256(repr(about).encode('utf-8', 'surrogatepass')).hexdigest()}"
     with session.ledger.alone(session.registered, question_key=session.key_of(key), analyst=analyst):
         plan = planned()
-        if plan.known is None or plan.known.ask is None:
+        if plan.known.ask is None:
             yield plan
             return
         ask = plan.known.ask
@@ -194,19 +193,16 @@ def known_columns(
     target: str | None,
     epsilon: Number,
     *,
-    classes: bool = False,
-    numbers_only: bool = False,
+    kind: Kind,
     learn: Learn = None,
     analyst: str | None = None,
 ) -> KnownColumns:
     """Return a table with ranges and keys of all columns that a fit reads: declared, known, or standing in.
 
-    `classes` says that the target is one of several values, and `numbers_only` that features are numbers.
+    A classifier's target is one of several values; a transformer has none, and its features are numbers.
     """
-    if not isinstance(table, Table):
-        return KnownColumns(table, None if names is None else tuple(names), epsilon)
-    declaration = table.session.declaration
-    if isinstance(names, str) or table.frame.keys or table.frame.derived:
+    declaration, classes, numbers_only = table.session.declaration, kind == "classifier", kind == "transformer"
+    if isinstance(names, str) or table.frame.derived:
         return KnownColumns(table, names, epsilon)  # type: ignore[arg-type] # refused where features are read
     named = None if names is None else tuple(names)
     columns = _read(declaration.columns, declaration.unit, named, target, numbers_only=numbers_only)
@@ -367,13 +363,12 @@ def _of_ranges(session: Session, names: tuple[str, ...]) -> Query:
 
 def _wanted_keys(session: Session, name: str, spend: Spend, columns: int) -> WantedFact:
     """Return the fact of which values a column has: each unit brings one of its values, by a fresh salt."""
-    is_row = isinstance(session.declaration.unit, RowUnit)
-    most = None if is_row else 1
+    unit = session.declaration.unit_column
+    most = None if unit is None else 1
     declaration = replace(session.declaration, rows_per_unit=most, groups_per_unit=most)
-    unit = "" if is_row else declaration.unit
     table = Table(replace(session, declaration=declaration), Frame(declaration))
     grouped = table.group_by(name)
-    query = (grouped.count() if is_row else grouped.count_units()).query
+    query = (grouped.count() if unit is None else grouped.count_units()).query
     each = replace(
         spend,
         epsilon=spend.epsilon / columns,
@@ -381,7 +376,7 @@ def _wanted_keys(session: Session, name: str, spend: Spend, columns: int) -> Wan
         delta_noise=spend.delta_noise / columns,
         delta_rho=spend.delta_rho / columns,
     )
-    about = (unit, declaration.neighbours, name, declaration.columns[name].type)
+    about = (unit or "", declaration.neighbours, name, declaration.columns[name].type)
     key = f"keys {hashlib.sha256(repr(about).encode('utf-8', 'surrogatepass')).hexdigest()}"
     return WantedFact(key, f"which values {name} has", make_plan(query, declaration, each))
 

@@ -11,7 +11,7 @@ from typing import Any
 from tacit.errors import InvalidParameter
 from tacit.json_wire import scalar_from, scalar_record
 from tacit.privacy import from_text, to_text
-from tacit.tables.schema import COLUMN_TYPES, ROW, ColumnFacts, Declaration, RowUnit
+from tacit.tables.schema import COLUMN_TYPES, ROW, ColumnFacts, Declaration
 
 _NUMBERS = ("rows_per_unit", "groups_per_unit", "population", "version", "rows", "most_rows_per_unit")
 
@@ -20,7 +20,7 @@ def declaration_record(declaration: Declaration) -> dict[str, Any]:
     """Return a declaration as JSON values."""
     return {
         "name": declaration.name,
-        "unit": None if isinstance(declaration.unit, RowUnit) else declaration.unit,
+        "unit": declaration.unit_column,
         "neighbours": declaration.neighbours,
         **{name: getattr(declaration, name) for name in _NUMBERS},
         "columns": {name: _facts(facts) for name, facts in declaration.columns.items()},

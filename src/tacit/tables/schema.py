@@ -65,12 +65,17 @@ class Declaration:
             object.__setattr__(self, "rows_per_unit", self.rows_per_unit or 1)
             object.__setattr__(self, "groups_per_unit", self.groups_per_unit or 1)
 
+    @property
+    def unit_column(self) -> str | None:
+        """The column of units; None if every row is a unit."""
+        return None if isinstance(self.unit, RowUnit) else self.unit
+
     def public_record(self) -> dict[str, Any]:
         """Return the declaration as plain JSON values, for the ledger and certificates."""
         given = {"rows": self.rows, "most_rows_per_unit": self.most_rows_per_unit}
         return {
             "name": self.name,
-            "unit": None if isinstance(self.unit, RowUnit) else self.unit,
+            "unit": self.unit_column,
             "neighbours": self.neighbours,
             "rows_per_unit": self.rows_per_unit,
             "groups_per_unit": self.groups_per_unit,

@@ -15,7 +15,6 @@ from tacit.learning.scoring.scorable import Scoring, scoring_of
 from tacit.learning.scoring.sides import Freshness, freshness, rows_used
 from tacit.privacy import Number, decimal_meaning
 from tacit.query import PLACES, Frame, SomeUnits, TableRows, relation_mark
-from tacit.tables import RowUnit
 
 
 class Holdout:
@@ -103,7 +102,7 @@ def units_between(table: Table, salt: str, first: int, end: int) -> Table:
 def hashed_columns(table: Table) -> tuple[str, ...]:
     """Return the columns that identify a row, if rows are units: all that can be read, in one order."""
     declaration = table.session.declaration
-    if not isinstance(declaration.unit, RowUnit):
+    if declaration.unit_column is not None:
         return ()
     columns = tuple(sorted(name for name, facts in declaration.columns.items() if facts.type != "other"))
     if not columns:

@@ -30,7 +30,6 @@ from tacit.learning.scoring.sides import Freshness
 from tacit.ledger import Receipt
 from tacit.plan import UNIT, ChanceCells, CodedPlan, ErrorSums, ScoreCells
 from tacit.privacy import ApproximateLoss, GaussianNoise, Number, decimal_meaning, show
-from tacit.tables import RowUnit
 
 FOR_CELLS = Fraction(1, 10)
 CONFIDENCE = 0.95
@@ -115,10 +114,8 @@ def plan_score(
     largest_error: Number | None = None,
 ) -> ScorePlan:
     """Return what a score would ask of rows and cost; nothing is read."""
-    declaration = table.session.declaration
-    unit = None if isinstance(declaration.unit, RowUnit) else declaration.unit
     condition = None if where is None else table.where(where).frame.where
-    coded = CodedPlan(unit, condition, scoring.columns, scoring.values)
+    coded = CodedPlan(table.session.declaration.unit_column, condition, scoring.columns, scoring.values)
     scores = scoring.scores
     if scores.link == "logistic":
         wanted = [(UNIT**2, FOR_CELLS), (UNIT**2, 1 - FOR_CELLS)]

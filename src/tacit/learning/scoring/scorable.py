@@ -16,7 +16,6 @@ import numpy as np
 
 from tacit.asking import Table
 from tacit.errors import InvalidParameter, QueryRefused
-from tacit.learning.linear_words import in_floats
 from tacit.learning.scoring.sides import RowsUsed
 from tacit.plan import (
     SCORE_BITS,
@@ -31,7 +30,7 @@ from tacit.plan import (
     measured_column,
 )
 from tacit.privacy import Floats, Integers
-from tacit.query import Column, Frame, Scalar, make_query, mean
+from tacit.query import Column, Frame, Scalar, make_query, mean, quoted_name
 
 # The width of the cells for probabilities, in log odds, and their limit.
 LOGIT_CELLS_OF_ONE, LOGIT_REACH = 32, 8
@@ -135,7 +134,7 @@ def linear_in_sql(model: Any, target: str | None) -> SqlModel:
             "\nhint: fit it on a frame with the table's columns, and name the target: score(model, target='income', …)"
         )
     start = float(np.ravel(model.intercept_)[0])
-    terms = [f"{in_floats(weight)} * {_quoted(name)}" for weight, name in zip(weights[0], names, strict=True)]
+    terms = [f"{in_floats(weight)} * {quoted_name(name)}" for weight, name in zip(weights[0], names, strict=True)]
     total = " + ".join([in_floats(start), *terms])
     if not hasattr(model, "classes_"):
         return SqlModel(total, target)
@@ -185,5 +184,12 @@ def _grid(table: Table, text: str, between: Any) -> Measured:
     return measured_column(query.outputs[0].aggregate, session.declaration, steps_most=STEPS_MOST)
 
 
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+def in_floats(value: float) -> str:
+    """Return a number as SQL computes with floats: written as a decimal, 16 digits times a column may be too many.
+
+    >>> in_floats(-0.1171918148662402)
+    '(-0.1171918148662402e0)'
+    """
+    text = repr(float(value))
+    text = text if "e" in text else f"{text}e0"
+    return f"({text})" if value < 0 else text

@@ -9,7 +9,6 @@ from typing import Literal
 
 from tacit.asking import Table
 from tacit.query import Join, Relation, SomeUnits, TableRows
-from tacit.tables import RowUnit
 
 Freshness = Literal["fresh", "seen", "other table", "unknown"]
 
@@ -49,12 +48,11 @@ def rows_used(table: Table) -> RowsUsed:
     """Return the rows that a model fitted on a table sees; a filter is left out, since it only makes them fewer."""
     session = table.session
     base = session.base or session
-    unit = base.declaration.unit
     return RowsUsed(
         table=base.declaration.name,
         table_id=f"{base.registered.id} {base.source_mark}",
         people=f"{base.ledger.id} {base.registered.cohort}",
-        unit=None if isinstance(unit, RowUnit) else unit,
+        unit=base.declaration.unit_column,
         ranges=_ranges(session.relation),
     )
 

@@ -22,7 +22,6 @@ from tacit.ledger import Receipt
 from tacit.plan import UNIT, BinMaps, ClassTarget, CodedColumn, CodedPlan, Measured, Merit, MeritName, Scores
 from tacit.privacy import Number, decimal_meaning, show
 from tacit.selection import NoisyMax
-from tacit.tables import RowUnit
 
 # The loss of a choice is given in such parts of a person.
 PARTS_OF_ONE = 64
@@ -152,7 +151,7 @@ def _one_call(
     events = [event for plan in plans for event in plan.events]
     if not plans:
         return nullcontext()
-    asks = [plan.known.ask for plan in plans if plan.known is not None and plan.known.ask is not None]
+    asks = [plan.known.ask for plan in plans if plan.known.ask is not None]
     wanted = {each.key: each for ask in asks for each in ask.wanted}
     return session.ledger.call(
         session.registered,
@@ -183,10 +182,9 @@ def _together(
     scorings: Sequence[Scoring], holdout: Holdout, measure: MeritName
 ) -> tuple[CodedPlan, list[tuple[BinMaps, Merit]]]:
     """Return one coding of all models' columns, and each model's merit in it."""
-    declaration = holdout.rest.session.declaration
     columns: list[CodedColumn] = list(dict.fromkeys(column for each in scorings for column in each.columns))
     values: list[Measured] = list(dict.fromkeys(value for each in scorings for value in each.values))
-    unit = None if isinstance(declaration.unit, RowUnit) else declaration.unit
+    unit = holdout.rest.session.declaration.unit_column
     judged: list[tuple[BinMaps, Merit]] = []
     for each in scorings:
         places = [columns.index(column) for column in each.columns]

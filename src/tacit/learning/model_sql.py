@@ -1,7 +1,7 @@
-"""A fitted additive model as one SELECT, to score rows in a database: CASE, EXP and arithmetic only.
+"""Fitted models as SQL, to score rows in a database: CASE, EXP and arithmetic only.
 
-The SELECT is made of public facts and released numbers. Its results equal those of `predict_proba` and `predict`,
-except for the last digits; the score itself stays beside it. `tacit.query` escapes it for a database.
+The SQL is made of public facts and released numbers. Its results equal those of `predict_proba` and `predict`, except
+for the last digits. `tacit.query` escapes it for a database.
 """
 
 from collections.abc import Sequence
@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from tacit.errors import InvalidParameter
 from tacit.learning.additive_model import AdditiveModel
 from tacit.learning.features import Feature, plain
+from tacit.learning.linear_state import DesignCell
+from tacit.learning.scoring.scorable import in_floats
 from tacit.plan import UNIT
 from tacit.query import in_dialect, quoted_name, show_value
 
@@ -33,10 +35,10 @@ def score_sql(model: AdditiveModel, table: str, dialect: str | None) -> str:
 
 def _sum(model: AdditiveModel, place: int) -> str:
     """Return the score of one class: the intercept and a CASE for each term."""
-    parts = [_number(model.shapes.intercept[place])]
+    parts = [_double(model.shapes.intercept[place])]
     count = len(model.features)
     for at, shape in enumerate(model.shapes.shapes):
-        effects = [_number(each) for each in shape.effects[place]]
+        effects = [_double(each) for each in shape.effects[place]]
         if at < count:
             parts.append(_case(model.features[at], [effects[found] for found in shape.bins]))
             continue
@@ -49,18 +51,18 @@ def _sum(model: AdditiveModel, place: int) -> str:
 
 def _outputs(model: AdditiveModel, scores: Sequence[str]) -> list[str]:
     if model.link == "identity":
-        return [f"{_number(model.low)} + {_number(model.width)} * LEAST(GREATEST({scores[0]}, 0e0), 1e0) AS prediction"]
+        return [f"{_double(model.low)} + {_double(model.width)} * LEAST(GREATEST({scores[0]}, 0e0), 1e0) AS prediction"]
     if model.link == "log":
-        return [f"{_number(model.low)} + {_number(model.width)} * EXP(LEAST({scores[0]}, 0e0)) AS prediction"]
+        return [f"{_double(model.low)} + {_double(model.width)} * EXP(LEAST({scores[0]}, 0e0)) AS prediction"]
     if model.link == "softmax":
         return [
             f"1e0 / (1e0 + {_others(own, scores)}) AS {quoted_name(f'probability of {name}')}"
             for own, name in zip(scores, model.classes, strict=True)
         ]
     clip = min(max(model.shapes.clip / UNIT, 0.5), 1.0)
-    chance, written = f"(1e0 / (1e0 + EXP(-{scores[0]})))", _number(clip)
+    chance, written = f"(1e0 / (1e0 + EXP(-{scores[0]})))", _double(clip)
     second = (
-        f"CASE WHEN {chance} < {_number(1 - clip)} THEN {chance} / ({chance} + {written})"
+        f"CASE WHEN {chance} < {_double(1 - clip)} THEN {chance} / ({chance} + {written})"
         f" WHEN {chance} > {written} THEN {written} / (1e0 - {chance} + {written}) ELSE {chance} END"
     )
     return [f"{second} AS {quoted_name(f'probability of {model.classes[1]}')}"]
@@ -78,11 +80,12 @@ def _case(feature: Feature, texts: Sequence[str]) -> str:
         return f"({missing})"
     if feature.column.measured is None:
         return _listed_case(feature, column, texts)
-    lines = [f"WHEN {column} IS NULL{_or_nan(feature, column)} THEN {missing}"]
+    or_nan = f" OR LOWER(CAST({column} AS VARCHAR)) = 'nan'" if feature.type == "float" else ""
+    lines = [f"WHEN {column} IS NULL{or_nan} THEN {missing}"]
     inner = list(texts[:-1])
     for cell, start in enumerate(feature.starts):
         if inner[cell] != inner[cell + 1]:
-            lines.append(f"WHEN {column} < {_number(float(start))} THEN {inner[cell]}")
+            lines.append(f"WHEN {column} < {_double(float(start))} THEN {inner[cell]}")
     return f"(CASE {' '.join(lines)} ELSE {inner[-1]} END)"
 
 
@@ -95,11 +98,35 @@ def _listed_case(feature: Feature, column: str, texts: Sequence[str]) -> str:
     return f"(CASE {' '.join(lines)} ELSE {texts[-1]} END)"
 
 
-def _or_nan(feature: Feature, column: str) -> str:
-    return f" OR LOWER(CAST({column} AS VARCHAR)) = 'nan'" if feature.type == "float" else ""
-
-
-def _number(value: float) -> str:
+def _double(value: float) -> str:
     """Return a float as a DOUBLE that is read as the same one."""
     written = f"{value:.17e}"
     return f"({written})" if value < 0 else written
+
+
+# --- linear models ---
+
+
+def linear_sql(
+    intercept: float,
+    numbers: Sequence[tuple[str, tuple[float, float], float]],
+    listed: Sequence[Sequence[tuple[DesignCell, float]]],
+    dialect: str | None,
+) -> str:
+    """Return a linear model as a SQL expression for a database; NULL if a number is missing."""
+    parts = [in_floats(intercept)]
+    for name, ends, coefficient in numbers:
+        low, high = (f"({end!r})" if end < 0 else repr(end) for end in ends)
+        clamped = f"LEAST(GREATEST({quoted_name(name)}, {low}), {high})"
+        # LEAST and GREATEST skip NULL in some databases
+        parts.append(f"{in_floats(coefficient)} * CASE WHEN {quoted_name(name)} IS NULL THEN NULL ELSE {clamped} END")
+    for cells in listed:
+        rest = next(((cell, effect) for cell, effect in cells if cell.missing), None)
+        named = [(cell, effect) for cell, effect in cells if cell.values and not cell.missing]
+        tests = " ".join(
+            f"WHEN {quoted_name(cell.feature)} IN ({', '.join(map(show_value, cell.values))}) THEN {in_floats(effect)}"
+            for cell, effect in named
+        )
+        otherwise = in_floats(0.0 if rest is None else rest[1])
+        parts.append(f"CASE {tests} ELSE {otherwise} END" if tests else otherwise)
+    return in_dialect("\n  + ".join(parts), dialect)
