@@ -6,10 +6,10 @@ from tacit.answer.below_answer import advised, amounts, closing_lines, half_widt
 from tacit.answer.bounds_words import filter_line
 from tacit.answer.error_bars import mean_bounds, sum_levels
 from tacit.answer.missing import most_of_groups
-from tacit.answer.noise_sums import law_bound, nearest_bound, weighted_bound
+from tacit.answer.moments import is_scaled_moment
+from tacit.answer.noise_sums import law_bound, nearest_bound, noise_bounds, weighted_bound
 from tacit.answer.panel import svg_for_page
-from tacit.answer.scaled_columns import ScaledOutput, is_scaled, noise_bounds
-from tacit.answer.scaled_moments import is_scaled_moment
+from tacit.answer.scaled_columns import ScaledOutput, is_scaled
 from tacit.answer.summary import Summary
 from tacit.answer.text import cells, html_lines, kept_lines, kept_text, text_table
 from tacit.answer.united import AsideRelease, BranchRelease, make_compound_answer

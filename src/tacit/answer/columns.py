@@ -21,11 +21,10 @@ from tacit.answer.error_bars import (
     unrounded_quantiles,
 )
 from tacit.answer.learned_ranges import widened
-from tacit.answer.moments import NoisyColumn, Number, moment_column
+from tacit.answer.moments import NoisyColumn, Number, is_scaled_moment, moment_column
 from tacit.answer.noise_sums import law_bound, nearest_bound, weighted_bound
 from tacit.answer.possible import cut_to_possible
 from tacit.answer.scaled_columns import at_least, is_scaled, scaled_column
-from tacit.answer.scaled_moments import is_scaled_moment, scaled_moment_column
 from tacit.plan import (
     Correlation,
     CountDistinct,
@@ -64,7 +63,7 @@ def _any_column(
     output: PlannedOutput, plan: Plan, noisy: NoisyTable, found: tuple[Anchor, ...], confidence: Fraction
 ) -> NoisyColumn:
     if is_scaled_moment(output, plan):
-        return scaled_moment_column(output, plan, noisy, confidence)
+        return moment_column(output, plan, noisy, confidence)
     if is_scaled(output, plan):
         return scaled_column(output, plan, noisy, found, confidence)
     return widened(_column(output, plan, noisy, confidence), output, plan, noisy)

@@ -12,8 +12,8 @@ import numpy as np
 
 from tacit.answer.anchors import Anchor, anchors, fine_per_step, vectors_of
 from tacit.answer.missing import most_of_groups
+from tacit.answer.moments import ScaledMoment, is_scaled_moment
 from tacit.answer.scaled_columns import is_scaled
-from tacit.answer.scaled_moments import ScaledMoment, is_scaled_moment
 from tacit.plan import Mean, Plan, Vector
 from tacit.query import name_of
 from tacit.release import NoisyTable

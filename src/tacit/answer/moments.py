@@ -1,24 +1,28 @@
-"""Variance, covariance and correlation from noisy Bernstein parts, with intervals that cover (docs/proofs/moments.md).
+"""Variances, covariances and correlations, and what comes with them, from noisy sums, with intervals that cover.
 
-At the true mean k and variance v, the sum of (y - k)² - v over the rows is 0. On the noisy parts the same sum is one
-weighted sum of their noises. So the interval keeps every v for which that sum is within its bound, for some possible
-mean k. The mean itself moves the interval only by its square, so it gets a small share of the probability to miss.
+A moment is made of the sums of 1, y, z, y², yz and z² over the rows of a group. Each of them is a weighted sum of noisy
+numbers: of the Bernstein parts of one release (docs/proofs/moments.md), or of the vectors of a plan that scales, whose
+values are about centres (docs/proofs/corrected.md). At the true mean m and variance v, the sum of (y - m)² - v over the
+rows is 0. On the noisy numbers the same sum is one weighted sum of their noises. So the interval keeps every v for
+which that sum is within its bound, for some possible mean m (Fieller).
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import product
 from math import prod
-from typing import assert_never
+from typing import TypeGuard, assert_never
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit.answer.anchors import Anchor, fine_per_step, vectors_of
 from tacit.answer.error_bars import declared_range, sum_levels, unrounded_means, unrounded_variances
-from tacit.answer.noise_sums import weighted_bound, weighted_bounds
+from tacit.answer.missing import most_missing, most_of_groups, shares_of
+from tacit.answer.noise_sums import law_bound, noise_bounds, weighted_bound
 from tacit.plan import (
     MEAN_SHARE,
+    PART_OF_VARIANCE,
     Correlation,
     Covariance,
     Mean,
@@ -26,18 +30,23 @@ from tacit.plan import (
     Moment,
     NoisyRelease,
     Plan,
+    PlannedOutput,
     StandardDeviation,
     Sum,
     Variance,
     indices,
 )
-from tacit.privacy import Floats, wholes
+from tacit.privacy import Flags, Floats, wholes
 from tacit.release import NoisyTable
 
+ScaledMoment = Variance | StandardDeviation | Covariance | Correlation
+Spanned = Mean | ScaledMoment
 Number = int | float | None
-NARROWINGS = 3
-# What has a span of its own kind; a sum is weighed from its parts.
-Spanned = Mean | Variance | StandardDeviation | Covariance | Correlation
+# The exponents of two columns in a product of a row's values.
+Powers = tuple[int, int]
+ROWS: Powers = (0, 0)
+OF: tuple[Powers, Powers] = ((1, 0), (0, 1))
+NARROWINGS = 4
 
 
 @dataclass(frozen=True)
@@ -50,6 +59,32 @@ class NoisyColumn:
     high: tuple[Number, ...]
 
 
+def is_scaled_moment(output: PlannedOutput, plan: Plan) -> TypeGuard[ScaledMoment]:
+    """Whether an output is made of a plan's vectors of squares or products."""
+    return plan.scaling is not None and isinstance(output, ScaledMoment)
+
+
+def moment_column(output: Moment, plan: Plan, noisy: NoisyTable, confidence: Fraction) -> NoisyColumn:
+    """Return one output that comes from squares or products, for every group."""
+    if is_scaled_moment(output, plan):
+        moments, columns = _of_vectors(output, plan, noisy, confidence)
+    else:
+        columns = [plan.measured[column] for column in plan.releases[output.release].parts[-1].columns]
+        if isinstance(output, Sum):
+            return _sum_of_parts(output, plan, noisy, confidence)
+        moments = _of_parts(output.release, plan, noisy, confidence)
+    least, most = _limits(output, columns, is_scaled=is_scaled_moment(output, plan))
+    span = _asked(output, moments, columns)
+    bottom, top = -np.inf if least is None else least, np.inf if most is None else most
+    span = span.each(lambda ends: np.minimum(np.maximum(ends, bottom), top))
+    is_known = (moments.known & ~np.isnan(span.value)).tolist()
+
+    def shown(ends: Floats, instead: float | None) -> tuple[float | None, ...]:
+        return tuple(end if some else instead for end, some in zip(ends.tolist(), is_known, strict=True))
+
+    return NoisyColumn(output.name, shown(span.value, None), shown(span.low, least), shown(span.high, most))
+
+
 @dataclass(frozen=True)
 class Span:
     """For every group, an estimate and the range the truth is in."""
@@ -58,62 +93,44 @@ class Span:
     low: Floats
     high: Floats
 
-    def times(self, factor: float) -> "Span":
-        """Return it in another unit."""
-        return Span(self.value * factor, self.low * factor, self.high * factor)
+    def each(self, change: Callable[[Floats], Floats]) -> "Span":
+        """Return it with the value and both ends changed."""
+        return Span(change(self.value), change(self.low), change(self.high))
+
+    @property
+    def farthest(self) -> Floats:
+        """How far from the value an end is at most."""
+        return np.maximum(self.high - self.value, self.value - self.low)
+
+    @property
+    def size(self) -> Floats:
+        """How far from 0 an end is at most."""
+        return np.maximum(np.abs(self.low), np.abs(self.high))
 
 
-def _ordered(value: Floats, low: Floats, high: Floats) -> Span:
-    return Span(value, np.minimum(low, value), np.maximum(high, value))
-
-
-def moment_column(output: Moment, plan: Plan, noisy: NoisyTable, confidence: Fraction) -> NoisyColumn:
-    """Return one output that comes from Bernstein parts, for every group."""
-    release = plan.releases[output.release]
-    both = zip(release.parts, noisy.parts[output.release], strict=True)
-    kept = [(part, values) for part, values in both if part.kind == "moment"]
-    columns = [plan.measured[column] for column in kept[0][0].columns]
-    groups = _Groups(
-        np.array([wholes(values).astype(np.float64) for _, values in kept]).reshape(len(kept), len(noisy.keys)),
-        kept[0][0].degrees,
-        tuple(column.height for column in columns),
-        release,
-        confidence,
-    )
-    if isinstance(output, Sum):
-        return _whole_sums(output.name, groups.total(columns[0]), columns[0])
-    span, ends = _asked(output, groups, columns), widest(output, columns)
-    known = ~groups.are_small & ~np.isnan(span.value)
-    return NoisyColumn(
-        output.name,
-        tuple(value if some else None for value, some in zip(span.value.tolist(), known.tolist(), strict=True)),
-        tuple(np.where(groups.are_small, ends[0], span.low).tolist()),
-        tuple(np.where(groups.are_small, ends[1], span.high).tolist()),
-    )
-
-
-def _asked(output: Spanned, groups: "_Groups", columns: Sequence[Measured]) -> Span:
-    steps = [float(column.step) for column in columns]
+def _asked(output: Spanned, moments: "_Moments", columns: Sequence[Measured]) -> Span:
     match output:
         case Mean():
-            start, mean = float(columns[0].low * columns[0].step), groups.mean(0).times(steps[0])
+            start, mean = float(columns[0].low * columns[0].step), moments.mean(0)
             ends = unrounded_means(columns[0], start + mean.low, start + mean.high)
             return Span(start + mean.value, *ends)
         case Variance() | StandardDeviation():
-            spread = groups.variance(0).times(steps[0] ** 2)
-            span = Span(spread.value, *unrounded_variances(columns[0], spread.low, spread.high))
-            is_root = isinstance(output, StandardDeviation)
-            return Span(np.sqrt(span.value), np.sqrt(span.low), np.sqrt(span.high)) if is_root else span
+            spread = moments.spread(0, 0)
+            if not moments.off:  # of parts, whose values are on their grid
+                spread = Span(spread.value, *unrounded_variances(columns[0], spread.low, spread.high))
+            return spread.each(np.sqrt) if isinstance(output, StandardDeviation) else spread
         case Covariance():
-            return groups.covariance().times(steps[0] * steps[1])
+            return moments.spread(0, 1)
         case Correlation():
-            return groups.correlation()
+            return moments.correlation()
         case _:
             assert_never(output)
 
 
-def widest(output: Spanned, columns: Sequence[Measured]) -> tuple[float, float]:
-    """Return the interval of a group with too few people: all that the public ranges allow."""
+def _limits(output: Spanned, columns: Sequence[Measured], *, is_scaled: bool) -> tuple[float | None, float | None]:
+    """Return all that is possible, which is the interval of a group with too few people."""
+    if is_scaled and not isinstance(output, Correlation) and any(column.between is None for column in columns):
+        return (None if isinstance(output, Covariance) else 0.0), None  # what was learned limits no moment
     ranges = [declared_range(column) for column in columns]
     match output:
         case Mean():
@@ -125,7 +142,7 @@ def widest(output: Spanned, columns: Sequence[Measured]) -> tuple[float, float]:
         case StandardDeviation():
             return 0.0, ranges[0] / 2
         case Covariance():
-            most = ranges[0] * ranges[1] / 4
+            most = ranges[0] * ranges[-1] / 4
             return -most, most
         case Correlation():
             return -1.0, 1.0
@@ -133,230 +150,259 @@ def widest(output: Spanned, columns: Sequence[Measured]) -> tuple[float, float]:
             assert_never(output)
 
 
-def _whole_sums(name: str, span: Span, column: Measured) -> NoisyColumn:
-    """Sums are whole where their step is."""
+# ---- The noisy numbers, and which weighted sums of them are the sums that moments are made of.
+
+
+def _of_vectors(
+    output: ScaledMoment, plan: Plan, noisy: NoisyTable, confidence: Fraction
+) -> tuple["_Moments", list[Measured]]:
+    """Return the moments of a plan's vectors, in the unit of their columns, which are returned too."""
+    vectors = vectors_of(plan)
+    rows, factors = vectors[output.release].rows, vectors[output.release].factors
+    if rows is None or factors is None:
+        raise ValueError("this vector is not one of squares or products")
+    both = tuple(dict.fromkeys(factors))
+    place_of: dict[Powers, int] = {(1, 1) if len(both) > 1 else (2, 0): output.release}
+    if isinstance(output, Correlation):
+        squares = {vector.factors: place for place, vector in enumerate(vectors)}
+        place_of |= {(2, 0): squares[both[0], both[0]], (0, 2): squares[both[1], both[1]]}
+    place_of |= dict(zip(OF, both, strict=False)) | {ROWS: rows}
+    measured = {place: plan.measured[vectors[place].column or 0] for place in place_of.values()}
+    fine = {
+        place: fine_per_step(vectors[place]) / (column.step if vectors[place].kind == "centred" else 1)
+        for place, column in measured.items()
+    }
+    numbers = np.array([wholes(noisy.parts[at][0]).astype(np.float64) * float(1 / fine[at]) for at in fine])
+    at_one = np.eye(len(fine))
+    lost = {
+        powers: most_missing(vectors[at], Anchor()) * float(measured[at].step if vectors[at].kind == "centred" else 1)
+        for powers, at in place_of.items()
+    }
+    moments = _Moments(
+        numbers.reshape(len(fine), len(noisy.keys)),
+        tuple((plan.releases[at], per_unit) for at, per_unit in fine.items()),
+        dict(zip(place_of, at_one, strict=True)),
+        confidence,
+        lost=lost,
+        off={powers: float(measured[at].off) for powers, at in place_of.items()},
+    )
+    return moments.with_known(), [measured[place] for place in both]
+
+
+def _of_parts(index: int, plan: Plan, noisy: NoisyTable, confidence: Fraction) -> "_Moments":
+    """Return the moments of a release of Bernstein parts, in the unit of their columns above their low ends."""
+    release, numbers, basis, spans = _parts(index, plan, noisy)
+    noises = ((release, Fraction(1)),) * len(numbers)
+    return _Moments(numbers, noises, basis, confidence, spans=spans).with_known()
+
+
+def _parts(
+    index: int, plan: Plan, noisy: NoisyTable
+) -> tuple[NoisyRelease, Floats, dict[Powers, Floats], tuple[float, ...]]:
+    release = plan.releases[index]
+    both = zip(release.parts, noisy.parts[index], strict=True)
+    kept = [(part, values) for part, values in both if part.kind == "moment"]
+    degrees = kept[0][0].degrees
+    columns = [plan.measured[column] for column in kept[0][0].columns]
+    spans = tuple(float(column.height * column.step) for column in columns)
+    whole = float(prod(column.height**degree for column, degree in zip(columns, degrees, strict=True)))
+    basis = {}
+    for powers in product(*(range(degree + 1) for degree in degrees)):
+        points = [
+            [_control_point(power, i, degree, span) for i in range(degree + 1)]
+            for power, degree, span in zip(powers, degrees, spans, strict=True)
+        ]
+        weights = [prod(points[at][i] for at, i in enumerate(each)) / whole for each in indices(degrees)]
+        basis[(*powers, 0)[0], (*powers, 0)[1]] = np.array(weights)
+    numbers = np.array([wholes(values).astype(np.float64) for _, values in kept])
+    return release, numbers.reshape(len(kept), len(noisy.keys)), basis, spans
+
+
+def _control_point(power: int, i: int, degree: int, span: float) -> float:
+    """Return control point `i` of a power of y, for y in 0 … span."""
+    if power < 2:
+        return span * i / degree if power else 1.0
+    return span * span if i == degree else 0.0  # of y² in degree 2
+
+
+def _sum_of_parts(output: Sum, plan: Plan, noisy: NoisyTable, confidence: Fraction) -> NoisyColumn:
+    """Return the sum of the first column; whole where its step is."""
+    release, numbers, basis, _ = _parts(output.release, plan, noisy)
+    column = plan.measured[output.column]
+    weights = basis[OF[0]] + float(column.low * column.step) * basis[ROWS]
+
+    def bound(of: Floats, level: Fraction) -> float:
+        return weighted_bound(release.summed, release.scale, of.tolist(), level)
+
+    value = weights @ numbers
+    off: Floats | float = bound(weights, confidence)
+    if column.off:  # rounding may have moved each row; the number of rows is known up to its own noise
+        levels = sum_levels(column, confidence)
+        rows = basis[ROWS] @ numbers + bound(basis[ROWS], levels[1])
+        off = bound(weights, levels[0]) + np.maximum(rows, 0.0) * float(column.off)
+    ends = value, value - off, value + off
     if column.step.denominator != 1:
-        return NoisyColumn(name, *(tuple(each.tolist()) for each in (span.value, span.low, span.high)))
-    rounded = np.rint(span.value), np.floor(span.low), np.ceil(span.high)
-    return NoisyColumn(name, *(tuple(int(end) for end in each.tolist()) for each in rounded))
+        return NoisyColumn(output.name, *(tuple(each.tolist()) for each in ends))
+    rounded = (to_whole(each) for to_whole, each in zip((np.rint, np.floor, np.ceil), ends, strict=True))
+    return NoisyColumn(output.name, *(tuple(int(end) for end in each.tolist()) for each in rounded))
+
+
+# ---- Moments from them.
 
 
 @dataclass(frozen=True)
-class _Interval:
-    """For every group, a range that some unknown lies in; arithmetic on them keeps every possible value."""
+class _Moments:
+    """The noisy numbers of every group, and the weights of the sums that moments are made of."""
 
-    low: Floats
-    high: Floats
+    numbers: Floats  # (number, group)
+    noises: tuple[tuple[NoisyRelease, Fraction], ...]  # of each number, with how many of its units a unit is
+    basis: Mapping[Powers, Floats]  # of the sum of each product of powers: the weight of each number
+    confidence: Fraction
+    spans: tuple[float, ...] = ()  # values are in 0 … span of each column; none: about a centre, without limit
+    lost: Mapping[Powers, float] = field(default_factory=dict)  # how much all groups lack together at most
+    off: Mapping[Powers, float] = field(default_factory=dict)  # how far rounding to grids may have moved each product
+    known: Flags = field(default_factory=lambda: np.empty(0, dtype=bool))  # groups with enough rows for their noise
 
-    def __mul__(self, other: "_Interval") -> "_Interval":
-        ends = [one * two for one in (self.low, self.high) for two in (other.low, other.high)]
-        return _Interval(np.minimum.reduce(ends), np.maximum.reduce(ends))
+    def with_known(self) -> "_Moments":
+        """Return the same with which groups are known, at the whole confidence."""
+        return replace(self, known=np.asarray(self._sum(ROWS) > 2 * self._reach(ROWS)))
 
-    def __add__(self, other: "_Interval") -> "_Interval":
-        return _Interval(self.low + other.low, self.high + other.high)
+    def mean(self, column: int) -> Span:
+        """Return the mean of a column: at the true one, m, the sum of y less m times the rows is noise."""
+        sums, rows, one, of_rows = self._sum(OF[column]), self._rows, self.basis[OF[column]], self.basis[ROWS]
+        at = np.where(self.known, sums / rows, 0.0)
+        if self.spans:
+            low, high = np.zeros_like(at), np.full_like(at, self.spans[column])
+        else:
+            low, high = self._ends_of(OF[column])
+        ends = low, high
+        for _ in range(NARROWINGS):
+            noise = self._bounds([_outer(one) - of_rows[:, None] * m for m in (low, high)]) / rows
+            low, high = np.maximum(low, at - noise), np.minimum(high, at + noise)
+        if self.spans:
+            return Span(at, np.maximum(ends[0], at - noise), np.minimum(ends[1], at + noise))
+        return Span(at, at - noise, at + noise)
 
-    def __sub__(self, other: "_Interval") -> "_Interval":
-        return _Interval(self.low - other.high, self.high - other.low)
+    def spread(self, one: int, two: int) -> Span:
+        """Return the mean product of two columns about their own means: the variance if they are one column."""
+        powers, is_square = _times(one, two), one == two
+        places = tuple(dict.fromkeys((one, two)))
+        means = [self._at(MEAN_SHARE / len(places)).mean(place) for place in places]
+        first, second = means[0], means[-1]
+        value = self._sum(powers) / self._rows - first.value * second.value
+        more = first.farthest * second.farthest
+        off = self._at(1 - MEAN_SHARE)._noise((one, two), (first, second), value, more)
+        lacks, rounded = self._lacks((one, two), (first, second), value), self._rounded((one, two), (first, second))
+        low = value - np.hypot(off if is_square else off + more, lacks[0]) - rounded
+        high = value + np.hypot(off + more, lacks[1]) + rounded
+        span = Span(value, low, high)
+        return span.each(lambda end: np.maximum(end, 0.0)) if is_square else span
 
-    @property
-    def size(self) -> Floats:
-        """The largest size in it."""
-        found: Floats = np.maximum(np.abs(self.low), np.abs(self.high))
+    def correlation(self) -> Span:
+        """Return the covariance over the root of both variances, with the least and the most that those allow."""
+        both, each = self._at(Fraction(1, 2)).spread(0, 1), self._at(Fraction(1, 4))
+        first, second = each.spread(0, 0), each.spread(1, 1)
+        some = (first.value > 0) & (second.value > 0)
+        root = np.sqrt(np.where(some, first.value * second.value, 1.0))
+        value = np.where(some, np.clip(both.value / root, -1.0, 1.0), np.nan)
+        least, most = np.sqrt(first.low * second.low), np.sqrt(first.high * second.high)
+        ends = []
+        for end, inner in ((both.low, both.low < 0), (both.high, both.high > 0)):
+            under = np.where(inner, least, most)  # the smaller divisor is where the end is further from 0
+            far = np.where(inner, np.sign(end), 0.0)
+            ends.append(np.clip(np.where(under > 0, end / np.where(under > 0, under, 1.0), far), -1.0, 1.0))
+        return Span(value, np.fmin(ends[0], value), np.fmax(ends[1], value))
+
+    def _noise(self, of: tuple[int, int], means: tuple[Span, Span], value: Floats, more: Floats) -> Floats:
+        """Return how far off the mean product about possible means may be, by the noise of all numbers."""
+        one, two, both = self.basis[OF[of[0]]], self.basis[OF[of[1]]], self.basis[_times(*of)]
+        if self.spans:
+            most = np.full_like(value, self.spans[of[0]] * self.spans[of[1]] / 4)
+            low, high = np.zeros_like(most) if of[0] == of[1] else -most, most
+        else:
+            _, first = self._ends_of(_times(*of))
+            high = first + means[0].size * means[1].size
+            low = -high
+        off = high
+        corners = list(product((means[0].low, means[0].high), (means[1].low, means[1].high)))
+        for _ in range(NARROWINGS):
+            weights = [
+                _outer(both) - one[:, None] * b - two[:, None] * a + self.basis[ROWS][:, None] * (a * b - end)
+                for a, b in corners
+                for end in (low, high)
+            ]
+            off = self._bounds(weights) / self._rows
+            low, high = np.maximum(low, value - more - off), np.minimum(high, value + more + off)
+        return np.asarray(off)
+
+    def _ends_of(self, powers: Powers) -> tuple[Floats, Floats]:
+        """Return the least and the greatest mean of a product that its noise allows, if no range is known."""
+        reach = self._reach(ROWS)
+        most = (np.abs(self._sum(powers)) + self._reach(powers)) / np.maximum(self._rows - reach, reach)
+        most = np.where(self.known, most, 0.0) if sum(powers) == 1 else most
+        return -most, most
+
+    def _lacks(self, of: tuple[int, int], means: tuple[Span, Span], value: Floats) -> tuple[Floats, Floats]:
+        """Return how far below and above a group's spread may be because of what people have beyond their caps.
+
+        Missing squares lower a variance, and missing sums or rows raise it; a covariance goes either way.
+        """
+        if not self.lost:
+            return np.zeros_like(value), np.zeros_like(value)
+        parts = most_of_groups(shares_of(self._sum(ROWS), self._reach(ROWS))) / self._rows
+        sizes = np.abs(means[0].value), np.abs(means[1].value)
+        products = PART_OF_VARIANCE * parts * self.lost[_times(*of)]
+        others = sizes[1] * self.lost[OF[of[0]]] + sizes[0] * self.lost[OF[of[1]]]
+        others = others + np.abs(value - sizes[0] * sizes[1]) * self.lost[ROWS]
+        others = PART_OF_VARIANCE * parts * others
+        return (others, products) if of[0] == of[1] else (products + others, products + others)
+
+    def _rounded(self, of: tuple[int, int], means: tuple[Span, Span]) -> Floats | float:
+        """Return how far rounding to grids may have moved the mean product."""
+        if not self.off:
+            return 0.0
+        offs = self.off[OF[of[0]]], self.off[OF[of[1]]]
+        found: Floats = self.off[_times(*of)] + offs[0] * means[1].size + offs[1] * means[0].size + offs[0] * offs[1]
         return found
 
+    # ---- Sums and their noise.
 
-@dataclass(frozen=True)
-class _Groups:
-    """The noisy parts of all groups: (parts, groups)."""
+    def _at(self, share: Fraction) -> "_Moments":
+        """Return the same at this share of the probability to miss."""
+        return replace(self, confidence=1 - (1 - self.confidence) * share)
 
-    parts: Floats
-    degrees: tuple[int, ...]
-    heights: tuple[int, ...]
-    release: NoisyRelease
-    confidence: Fraction
-    share: Fraction = Fraction(1)  # of the probability to miss
-
-    @property
-    def _whole(self) -> float:
-        return float(prod(height**degree for height, degree in zip(self.heights, self.degrees, strict=True)))
+    def _sum(self, powers: Powers) -> Floats:
+        return np.asarray(self.basis[powers] @ self.numbers)
 
     @property
     def _rows(self) -> Floats:
-        """The noisy number of rows; 1 where a group is too small, whose numbers are not shown."""
-        rows = self.parts.sum(axis=0) / self._whole
-        return np.where(self.are_small, 1.0, rows)
+        """Every group's noisy rows; 1 where there are too few, whose numbers are not shown."""
+        return np.where(self.known, self._sum(ROWS), 1.0)
 
-    @property
-    def are_small(self) -> NDArray[np.bool_]:
-        """Whether a group is too small: its noisy number of rows could be noise only."""
-        bound = self._bound([1 / self._whole] * len(self.parts), self.confidence)
-        return np.asarray(self.parts.sum(axis=0) / self._whole <= 2 * bound)
+    def _reach(self, powers: Powers) -> float:
+        """Return how far off one of the sums may be."""
+        weights = self.basis[powers]
+        (used,) = np.nonzero(weights)
+        if len(used) > 1:
+            return float(noise_bounds(self.noises, np.abs(weights)[None, :], self.confidence)[0])
+        release, per_unit = self.noises[used[0]]
+        return law_bound(release.law, self.confidence) / float(per_unit) * abs(float(weights[used[0]]))
 
-    def total(self, measured: Measured) -> Span:
-        """Return the sum of the first column."""
-        low, step = measured.low, measured.step
-        weights = [weight + low / self._whole for weight in self._weights(lambda column, y: y if column == 0 else 1.0)]
-        value = np.array(weights) @ self.parts
-        bound: Floats | float = self._bound(weights, self.confidence)
-        if measured.off:  # rounding may have moved each row; the number of rows is known up to its own noise
-            levels = sum_levels(measured, self.confidence)
-            rows = self.parts.sum(axis=0) / self._whole
-            rows = rows + self._bound([1 / self._whole] * len(self.parts), levels[1])
-            bound = self._bound(weights, levels[0]) + np.maximum(rows, 0.0) * float(measured.off / step)
-        return Span(value, value - bound, value + bound).times(float(step))
+    def _bounds(self, weights: Sequence[Floats]) -> Floats:
+        """Return a bound for each group on a sum of the noises with any of these weights: (number, group)."""
+        sizes = np.maximum.reduce([np.abs(each) for each in weights])
+        if not sizes.size:
+            return np.zeros(sizes.shape[1])
+        used = sizes.any(axis=1)
+        noises = [noise for noise, some in zip(self.noises, used.tolist(), strict=True) if some]
+        return noise_bounds(noises, np.ascontiguousarray(sizes[used].T), self.confidence)
 
-    def given(self, share: Fraction) -> "_Groups":
-        """Return the groups with this share of the probability to miss."""
-        return replace(self, share=share)
 
-    def mean(self, column: int) -> Span:
-        """Return a column's mean in steps above its low end."""
-        at, height = self._mean_at(column), float(self.heights[column])
-        low, high = np.zeros_like(at), np.full_like(at, height)
-        corners = np.array(self._weights(lambda place, y: y if place == column else 1.0))[:, None]
-        for _ in range(NARROWINGS):
-            off = self._off([corners - end / self._whole for end in (low, high)])
-            low, high = np.maximum(0.0, at - off), np.minimum(height, at + off)
-        return _ordered(np.clip(at, 0.0, height), low, high)
+def _times(one: int, two: int) -> Powers:
+    """Return the powers of the product of two columns."""
+    return OF[one][0] + OF[two][0], OF[one][1] + OF[two][1]
 
-    def variance(self, column: int, of_mean: Span | None = None) -> Span:
-        """Return the mean of (y - k)², k the mean of a column; with the mean's interval at hand, at its own share."""
-        if of_mean is None:
-            return self.given(1 - MEAN_SHARE).variance(column, self.given(MEAN_SHARE).mean(column))
-        at, height = self._mean_at(column), float(self.heights[column])
-        value = self._spread_at(column, at)
-        more = np.maximum(of_mean.high - at, at - of_mean.low) ** 2
-        middle = np.clip(height / 2, of_mean.low, of_mean.high)
-        squares = [self._square_weights(column, each) for each in (of_mean.low, of_mean.high, middle)]
-        low, high = np.zeros_like(at), np.full_like(at, height * height / 4)
-        for _ in range(NARROWINGS):
-            off = self._off([square - end / self._whole for square in squares for end in (low, high)])
-            low, high = np.maximum(0.0, value - off), np.minimum(height * height / 4, value + more + off)
-        return _ordered(np.clip(value, 0.0, height * height / 4), low, high)
 
-    def covariance(self) -> Span:
-        """Return the mean of (y - k)·(z - l) around the means of the two columns."""
-        at = [self._mean_at(column) for column in (0, 1)]
-        means = [self.given(MEAN_SHARE / 2).mean(column) for column in (0, 1)]
-        main = self.given(1 - MEAN_SHARE)
-        value = self._covariance_at(at)
-        more = prod(np.maximum(mean.high - at[place], at[place] - mean.low) for place, mean in enumerate(means))
-        corners = [self._products_around(box) for box in product(*((mean.low, mean.high) for mean in means))]
-        most = float(self.heights[0] * self.heights[1]) / 4
-        low, high = np.full_like(value, -most), np.full_like(value, most)
-        for _ in range(NARROWINGS):
-            off = main._off([corner - end / self._whole for corner in corners for end in (low, high)])
-            low, high = np.maximum(-most, value - more - off), np.minimum(most, value + more + off)
-        return _ordered(np.clip(value, -most, most), low, high)
-
-    def correlation(self) -> Span:
-        """Return the correlation: at the truth, the sum of (y-k)(z-l) - r/2·(t·(y-k)² + (z-l)²/t) is 0.
-
-        k and l are the means and t is the ratio of the standard deviations.
-        """
-        at = [self._mean_at(column) for column in (0, 1)]
-        means = [self.given(MEAN_SHARE / 2).mean(column) for column in (0, 1)]
-        spreads = [self.given(MEAN_SHARE / 2).variance(column, means[column]) for column in (0, 1)]
-        main = self.given(1 - 2 * MEAN_SHARE)
-        both, noisy = self._covariance_at(at), [self._spread_at(column, at[column]) for column in (0, 1)]
-        known = (spreads[0].low > 0) & (spreads[1].low > 0) & ~self.are_small
-        safe = [Span(*(np.where(known, end, 1.0) for end in (s.value, s.low, s.high))) for s in spreads]
-        ratio = _Interval(np.sqrt(safe[1].low / safe[0].high), np.sqrt(safe[1].high / safe[0].low))
-        off = [np.maximum(mean.high - place, place - mean.low) for mean, place in zip(means, at, strict=True)]
-        noisy = [np.where(known, each, 1.0) for each in noisy]
-        best = np.clip(np.sqrt(noisy[1] / noisy[0]), ratio.low, ratio.high)
-        least = (best * noisy[0] + noisy[1] / best) / 2
-        more = [each + far**2 for each, far in zip(noisy, off, strict=True)]
-        most = np.maximum.reduce([(end * more[0] + more[1] / end) / 2 for end in (ratio.low, ratio.high)])
-        low, high = np.full_like(both, -1.0), np.full_like(both, 1.0)
-        for _ in range(NARROWINGS):
-            sizes = self._correlation_sizes(means, ratio, _Interval(low, high))
-            far = main._bounds(sizes) / self._rows + off[0] * off[1]
-            bottom, top = both - far, both + far
-            low = np.maximum(-1.0, bottom / np.where(bottom < 0, least, most))
-            high = np.minimum(1.0, top / np.where(top > 0, least, most))
-            low, high = np.where(known, low, -1.0), np.where(known, high, 1.0)
-        some = (spreads[0].value > 0) & (spreads[1].value > 0)
-        bottom = np.sqrt(np.where(some, spreads[0].value * spreads[1].value, 1.0))
-        span = _ordered(np.clip(both / bottom, -1.0, 1.0), low, high)
-        return replace(span, value=np.where(some, span.value, np.nan))
-
-    def _correlation_sizes(self, means: Sequence[Span], ratio: _Interval, r: _Interval) -> Floats:
-        """Return the largest size of each weight over all means, ratios and correlations that are left."""
-        boxes = [_Interval(mean.low, mean.high) for mean in means]
-        inverse = _Interval(1 / ratio.high, 1 / ratio.low)
-        half = _Interval(r.low / 2, r.high / 2)
-        sizes = []
-        for one, two in indices(self.degrees):
-            ends = [self._around(place, i, box) for place, (i, box) in enumerate(zip((one, two), boxes, strict=True))]
-            squares = [
-                self._squares(place, i, box) for place, (i, box) in enumerate(zip((one, two), boxes, strict=True))
-            ]
-            sizes.append((ends[0] * ends[1] - half * (ratio * squares[0] + inverse * squares[1])).size / self._whole)
-        return np.array(sizes)
-
-    def _around(self, column: int, i: int, middle: _Interval) -> _Interval:
-        """Return the control points of y - k."""
-        point = self.heights[column] * i / self.degrees[column]
-        return _Interval(point - middle.high, point - middle.low)
-
-    def _squares(self, column: int, i: int, middle: _Interval) -> _Interval:
-        """Return the control points of (y - k)²."""
-        height = float(self.heights[column])
-        kinds = [middle.low, middle.high, np.clip(height / 2, middle.low, middle.high)]
-        points = [self._square_points(height, each)[i] for each in kinds]
-        return _Interval(np.minimum.reduce(points), np.maximum.reduce(points))
-
-    def _mean_at(self, column: int) -> Floats:
-        """Return a column's noisy mean, which may lie outside its range."""
-        return np.array(self._weights(lambda place, y: y if place == column else 1.0)) @ self.parts / self._rows
-
-    def _spread_at(self, column: int, middle: Floats) -> Floats:
-        """Return the noisy mean of (y - middle)²."""
-        found: Floats = (self._square_weights(column, middle) * self.parts).sum(axis=0) / self._rows
-        return found
-
-    def _covariance_at(self, middles: Sequence[Floats]) -> Floats:
-        """Return the noisy mean of (y - middles[0])·(z - middles[1])."""
-        found: Floats = (self._products_around(middles) * self.parts).sum(axis=0) / self._rows
-        return found
-
-    def _off(self, corners: Sequence[Floats]) -> Floats:
-        """Return how far off a ratio may be whose weights lie anywhere between these."""
-        return self._bounds(np.maximum.reduce([np.abs(corner) for corner in corners])) / self._rows
-
-    def _weights(self, corner: Callable[[int, float], float]) -> list[float]:
-        """Return the weights of a product of functions that are linear in each column, given at its control points."""
-        weights = []
-        for index in indices(self.degrees):
-            factor = 1.0
-            for column, (i, degree, height) in enumerate(zip(index, self.degrees, self.heights, strict=True)):
-                factor *= corner(column, height * i / degree)
-            weights.append(factor / self._whole)
-        return weights
-
-    def _products_around(self, middles: Sequence[Floats]) -> Floats:
-        """Return the weights of (y - middles[0])·(z - middles[1]): (parts, groups)."""
-        points = [
-            [height * i / degree - middle for i in range(degree + 1)]
-            for height, degree, middle in zip(self.heights, self.degrees, middles, strict=True)
-        ]
-        return np.array([points[0][one] * points[1][two] / self._whole for one, two in indices(self.degrees)])
-
-    def _square_weights(self, column: int, middle: Floats) -> Floats:
-        """Return the weights of (y - middle)²: (parts, groups)."""
-        points = self._square_points(float(self.heights[column]), middle)
-        return np.array([points[index[column]] / self._whole for index in indices(self.degrees)])
-
-    @staticmethod
-    def _square_points(height: float, middle: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return the control points of (y - m)² in degree 2: m², -m·(H - m) and (H - m)²."""
-        return middle * middle, -middle * (height - middle), (height - middle) ** 2
-
-    def _bound(self, weights: Sequence[float], confidence: Fraction) -> float:
-        return weighted_bound(self.release.summed, self.release.scale, weights, confidence)
-
-    def _bounds(self, sizes: Floats) -> Floats:
-        """Return a bound for each group, of weights (parts, groups)."""
-        level = 1 - (1 - self.confidence) * self.share
-        return weighted_bounds(self.release.summed, self.release.scale, sizes.T, level)
+def _outer(weights: Floats) -> Floats:
+    """Return weights of numbers as those of every group."""
+    return weights[:, None]

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from tacit.plan import NoiseKind
+from tacit.plan import NoiseKind, NoisyRelease
 from tacit.privacy import Floats, GaussianLaw, LaplaceLaw, Law
 
 # A probability treated as 0, and a generous bound on the rounding error of a transform (which is below 1e-11).
@@ -97,6 +97,23 @@ def weighted_bounds(noise: NoiseKind, scale: Fraction, weights: Floats, confiden
         units = _laplace_bounds(sizes / largest[:, None], miss)
     found: Floats = units * most * float(scale) + sizes.sum(axis=1)
     return found
+
+
+def noise_bounds(noises: Sequence[tuple[NoisyRelease, Fraction]], weights: Floats, confidence: Fraction) -> Floats:
+    """Return a bound on each weighted sum of one noise of each release, given with how many of its units a step is.
+
+    Noises of different kinds, as staircases are in a single group, are each bounded at a part of the probability to
+    miss.
+    """
+    fine = np.array([1 / float(per_step) for _, per_step in noises])
+    if len({release.noise for release, _ in noises}) > 1 or noises[0][0].noise == "staircase":
+        each = 1 - (1 - confidence) / len(noises)
+        reach = np.array([law_bound(release.law, each) for release, _ in noises])
+        return np.asarray(weights @ (reach * fine))
+    # as weights of one noise of scale 1; what whole units add to continuous noise is added apart
+    sizes = weights * (np.array([float(release.scale) for release, _ in noises]) * fine)[None, :]
+    units = weighted_bounds(noises[0][0].summed, Fraction(1), sizes, confidence) - sizes.sum(axis=1)
+    return np.asarray(units + weights @ fine)
 
 
 @lru_cache(maxsize=65536)

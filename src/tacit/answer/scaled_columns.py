@@ -6,7 +6,6 @@ at most the cap (`missing.py`). docs/proofs/corrected.md says which terms are th
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeGuard
@@ -17,7 +16,7 @@ from tacit.answer.anchors import Anchor, fine_per_step, vectors_of
 from tacit.answer.error_bars import on_grid
 from tacit.answer.missing import most_missing, most_of_groups, shares_of
 from tacit.answer.moments import NoisyColumn
-from tacit.answer.noise_sums import law_bound, weighted_bounds
+from tacit.answer.noise_sums import law_bound, noise_bounds
 from tacit.plan import (
     PART_OF_MEAN,
     CountRows,
@@ -131,23 +130,6 @@ class _Cells:
         """Return bounds on |Z1 + weight·Z2| for each weight, Z1 and Z2 the noises of two vectors in steps."""
         noises = [(self.release(index), fine_per_step(self.vector(index))) for index in (one, two)]
         return noise_bounds(noises, np.stack([np.ones_like(weights), np.abs(weights)], axis=1), self.confidence)
-
-
-def noise_bounds(noises: Sequence[tuple[NoisyRelease, Fraction]], weights: Floats, confidence: Fraction) -> Floats:
-    """Return a bound on each weighted sum of one noise of each release, given with how many of its units a step is.
-
-    Noises of different kinds, as staircases are in a single group, are each bounded at a part of the probability to
-    miss.
-    """
-    fine = np.array([1 / float(per_step) for _, per_step in noises])
-    if len({release.noise for release, _ in noises}) > 1 or noises[0][0].noise == "staircase":
-        each = 1 - (1 - confidence) / len(noises)
-        reach = np.array([law_bound(release.law, each) for release, _ in noises])
-        return np.asarray(weights @ (reach * fine))
-    # as weights of one noise of scale 1; what whole units add to continuous noise is added apart
-    sizes = weights * (np.array([float(release.scale) for release, _ in noises]) * fine)[None, :]
-    units = weighted_bounds(noises[0][0].summed, Fraction(1), sizes, confidence) - sizes.sum(axis=1)
-    return np.asarray(units + weights @ fine)
 
 
 def _total(name: str, index: int, cells: _Cells, column: Measured | None) -> NoisyColumn:
