@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from statistics import median
 
 from tests import prose
-from tests.tidy_rules import Tree, absolute, faces, imports_of_ours, module_of
+from tests.tidy_rules import Tree, absolute, faces, imports_of_ours, module_of, stated_names
 from tests.walk import learned_answer
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -124,7 +124,7 @@ def figures(tree: Tree) -> list[str]:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     ]
     stated = {
-        path: "__all__" in source
+        path: bool(stated_names(source))
         for path, source in tree.items()
         if path.count("/") == 1 and path.endswith("__init__.py") and not path.startswith("cli/")
     }

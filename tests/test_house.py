@@ -64,7 +64,8 @@ def test_what_is_small_on_purpose_is_there_and_small():
 
 
 def test_the_figures_count_what_is_there():
-    shown = "\n".join(house.figures({"noise/__init__.py": "__all__ = []\n", "noise/b.py": "def f():\n    return 1\n"}))
+    tree = {"noise/__init__.py": "__all__ = ['f']\n", "noise/b.py": "def f():\n    return 1\n"}
+    shown = "\n".join(house.figures(tree))
     assert "files: 2, 1 without faces\nlines: 3, median 1.5, largest 2" in shown
     assert "rooms with a stated face: 1 of 1" in shown
     assert "longest function: 2 lines (noise/b.py f)" in shown

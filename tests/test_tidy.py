@@ -66,6 +66,7 @@ CLASSROOM_RULES: list[Rule] = [*GAUNTLET_RULES[:-2], classroom_rules.classroom_b
 SHORT = "x = 1\n"
 LONG_FUNCTION = "def f():\n" + "    x = 1\n" * 61
 
+PLAIN_FACE = "from tacit.noise.bits import fresh_bytes\n"
 FACE = "from tacit.noise.bits import fresh_bytes\n\n__all__ = ['fresh_bytes']\n"
 
 # rule, and a small tree that must break it
@@ -89,6 +90,7 @@ PLANTED: list[tuple[Rule, Tree]] = [
     (rules.faces, {"noise/__init__.py": FACE, "session.py": "from tacit.noise import bits\n"}),
     (rules.faces, {"noise/__init__.py": FACE, "session.py": "def f():\n    import tacit.noise.bits\n"}),
     (rules.faces, {"noise/__init__.py": SHORT}),
+    (rules.faces, {"noise/__init__.py": PLAIN_FACE, "session.py": "from tacit.noise import coin\n"}),
     (rules.faces, {"noise/__init__.py": FACE, "noise/fresh_bytes.py": SHORT}),
     (rules.faces, {"noise/__init__.py": f"__all__ = {[f'name_{n}' for n in range(200)]}\n"}),
     (rules.layers, {"noise/laplace.py": "from tacit import epsilon\n"}),
@@ -231,6 +233,7 @@ PLANTED: list[tuple[Rule, Tree]] = [
 # what the rules must let pass
 ALLOWED: list[tuple[Rule, Tree]] = [
     (rules.faces, {"noise/__init__.py": FACE, "session.py": "from tacit.noise import fresh_bytes\n"}),
+    (rules.faces, {"noise/__init__.py": PLAIN_FACE, "session.py": "from tacit.noise import fresh_bytes\n"}),
     (rules.faces, {"noise/__init__.py": FACE, "session.py": "from tacit import noise\n"}),
     (rules.faces, {"noise/__init__.py": FACE, "noise/coins.py": "from tacit.noise.bits import fresh_bytes\n"}),
     (rules.layers, {"noise/laplace.py": "from tacit.privacy.law import Law\nfrom tacit.noise.bits import words\n"}),

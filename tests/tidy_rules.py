@@ -210,14 +210,14 @@ def lines_at_load(source: str) -> set[int]:
 
 
 def faces(tree: Tree) -> list[str]:
-    """Each room states its public names in `__all__`, and outside a room only those are imported."""
+    """Each room states its public names in its face, and outside a room only those are imported."""
     stated = {
         str(PurePosixPath(path).parent): stated_names(tree[path]) for path in tree if path.endswith("/__init__.py")
     }
     broken = []
     for folder, names in stated.items():
         if "/" not in folder and folder not in FACELESS and not names:
-            broken.append(f"{folder}/__init__.py states no names; list in __all__ what other rooms may import")
+            broken.append(f"{folder}/__init__.py states no names; import there what other rooms may use")
         if len(names) > FACE_NAMES_MAX.get(folder, FACE_NAMES_ELSE):
             broken.append(f"{folder}/__init__.py states {len(names)} names; keep some inside, or raise FACE_NAMES_MAX")
         broken += [
@@ -240,16 +240,13 @@ def faces(tree: Tree) -> list[str]:
 
 
 def stated_names(source: str) -> set[str]:
-    """The names in a module's `__all__`."""
-    return {
-        str(name.value)
-        for node in parsed(source).body
-        if isinstance(node, ast.Assign)
-        and ast.unparse(node.targets[0]) == "__all__"
-        and isinstance(node.value, ast.List)
-        for name in node.value.elts
-        if isinstance(name, ast.Constant)
-    }
+    """The names in a face's `__all__`; without one, all that it imports."""
+    body = parsed(source).body
+    listed = [node.value for node in body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"]
+    if listed:
+        elements = listed[0].elts if isinstance(listed[0], ast.List) else []
+        return {str(name.value) for name in elements if isinstance(name, ast.Constant)}
+    return {name.asname or name.name for node in body if isinstance(node, ast.ImportFrom) for name in node.names}
 
 
 def is_secret(module: str) -> bool:

@@ -85,7 +85,7 @@ def test_a_refusal_shows_what_was_read():
 
 
 def test_what_a_translation_would_leave_out_is_refused():
-    with pytest.raises(QueryRefused, match=r"has no translation from snowflake: .*format"):
+    with pytest.raises(QueryRefused, match=r"cannot be translated from snowflake: .*format"):
         parse_query("SELECT TO_CHAR(day, 'YYYY-MM') AS k, COUNT(*) AS n FROM visits GROUP BY 1", VISITS, "snowflake")
 
 

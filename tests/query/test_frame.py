@@ -108,7 +108,7 @@ def test_a_derived_column_is_fixed_when_it_is_made():
         (lambda: add_keys(START, []), "group_by needs the name of a column"),
         (lambda: make_query(START, {"n": 3}), "'n' must be an aggregate, not a int"),
         (lambda: make_query(START, [mean("ward")]), "cannot take the mean of a text"),
-        (lambda: make_query(START, {}), "no aggregate"),
+        (lambda: make_query(START, {}), "lacks an aggregate"),
         (lambda: make_query(add_keys(START, ["blob"]), [count()]), "columns={'blob': {'type': 'text'}}"),
         (
             lambda: make_query(add_keys(START, ["ward"], keys=[1]), [count()]),
@@ -120,7 +120,7 @@ def test_a_derived_column_is_fixed_when_it_is_made():
         (lambda: add_keys(START, ["ward"], keys="AB"), "must be a list"),
         (
             lambda: add_keys(START, ["ward"], keys=pd.DataFrame({"wards": ["A"]})),
-            "no column 'ward'\nhint: did you mean 'wards'",
+            "lacks the column 'ward'\nhint: did you mean 'wards'",
         ),
     ],
 )

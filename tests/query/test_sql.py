@@ -225,7 +225,7 @@ def test_every_row_its_own_unit():
             "SELECT DISTINCT ON (ward) ward, COUNT(*) FROM visits GROUP BY ward",
             "DISTINCT ON (ward) is not in the language",
         ),
-        ("SELECT COUNT(*) AS n FROM visits ORDER BY 3", "no column 3"),
+        ("SELECT COUNT(*) AS n FROM visits ORDER BY 3", "does not have a column 3"),
         ("SELECT COUNT(*) FROM visits LIMIT -1", "LIMIT takes a whole number"),
         ("SELECT COUNT(*) FROM visits LIMIT 5 OFFSET -2", "OFFSET takes a whole number"),
         ("SELECT COUNT(*) FROM visits WHERE age", "age is an int; a filter must be true or false"),

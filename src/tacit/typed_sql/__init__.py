@@ -24,29 +24,3 @@ from tacit.typed_sql.selects import Lent, Stored, Table
 from tacit.typed_sql.types import Type, decimal
 from tacit.typed_sql.values import Value, literal, null, quoted, text_of
 from tacit.typed_sql.writing import sql_of
-
-__all__ = [
-    "Connection",
-    "Lent",
-    "Stored",
-    "Table",
-    "Type",
-    "Value",
-    "cases",
-    "coalesce",
-    "connected",
-    "decimal",
-    "dense_rank",
-    "function",
-    "greatest",
-    "interval",
-    "least",
-    "literal",
-    "null",
-    "quoted",
-    "row_number",
-    "sql_of",
-    "struct",
-    "text_of",
-    "window",
-]

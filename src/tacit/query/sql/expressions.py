@@ -17,7 +17,7 @@ from tacit.query.language.named_functions import STEPS
 from tacit.query.literal import read_date, read_number, read_timestamp
 from tacit.query.nodes import Call, Column, Expression, Value
 from tacit.query.sql.refusals import AGGREGATES, at, instead, name_of, only, refusal
-from tacit.query.sql.sugar import LONG_PARTS, NAMED, SUGAR, is_true, lowered
+from tacit.query.sql.shorthand import LONG_PARTS, NAMED, SHORT
 from tacit.tables import Declaration
 
 Resolve = Callable[[exp.Column], Expression]
@@ -53,8 +53,8 @@ class Reader:
             return self.window(node)
         if kind in _SYNTAX:
             return _SYNTAX[kind](self, node)
-        if kind in SUGAR:
-            return SUGAR[kind](self, node)
+        if kind in SHORT:
+            return SHORT[kind](self, node)
         if kind is exp.Anonymous and str(node.this).upper() in NAMED:
             return NAMED[str(node.this).upper()](self, node)
         name = _BY_NAME.get(str(node.this).upper()) if kind is exp.Anonymous else _BY_NODE.get(kind)
@@ -206,11 +206,17 @@ def _concat(reader: Reader, node: exp.Expr, name: str) -> Expression:
 
 def _is_null(reader: Reader, node: exp.Expr, name: str) -> Expression:
     only(node, "this", "expression")
-    if isinstance(node.expression, exp.Boolean):
-        return is_true(reader, node)
+    if isinstance(node.expression, exp.Boolean):  # never NULL
+        tested = reader.read(node.this)
+        asked = tested if node.expression.this else Call("not", (tested,))
+        return Call("coalesce", (asked, value_of(constant=False)))
     if not isinstance(node.expression, exp.Null):
         raise refusal(node, "IS takes NULL, TRUE or FALSE", "write x = 3, or x IS NULL")
     return Call(name, (reader.read(node.this),))
+
+
+# Only A to Z, as LOWER has it.
+_CAPITALS = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")
 
 
 def _like(reader: Reader, node: exp.Expr, name: str) -> Expression:
@@ -224,7 +230,9 @@ def _like(reader: Reader, node: exp.Expr, name: str) -> Expression:
     only(node, "this", "expression", "negate")
     parts = tuple(reader.read(part) for part in (node.this, node.expression, *escape))
     if isinstance(node, exp.ILike):
-        parts = (Call("lower", parts[:1]), lowered(parts[1]), *parts[2:])
+        pattern = parts[1].value if isinstance(parts[1], Value) else None
+        lowered = value_of(pattern.translate(_CAPITALS)) if isinstance(pattern, str) else parts[1]
+        parts = (Call("lower", parts[:1]), lowered, *parts[2:])
     matches = Call(name, parts)
     return Call("not", (matches,)) if node.args.get("negate") else matches
 
@@ -360,7 +368,7 @@ SPELLINGS: dict[str, Spelling] = {
     "concat": Spelling(_concat, (exp.Concat, exp.DPipe)),
     "replace": Spelling(_parted("this", "expression", "replacement"), (exp.Replace,)),
     "extract": Spelling(_extract, (exp.Extract, *_PARTS)),
-    "date_trunc": Spelling(_truncated, (exp.DateTrunc,)),
+    "date_trunc": Spelling(_truncated, (exp.DateTrunc, exp.TimestampTrunc)),
     "date_diff": Spelling(_difference, words=("DATE_DIFF", "DATEDIFF")),
     "strftime": Spelling(_by_name, words=("STRFTIME",)),
     "add_interval": Spelling(nodes=(exp.Interval,)),  # read as a part of a sum; alone it is refused

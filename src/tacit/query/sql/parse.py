@@ -17,7 +17,7 @@ from tacit.errors import QueryRefused
 from tacit.query.limits import DEPTH_MAX, SELECTS_MAX, TOKENS_MAX, limit_expression, limit_text
 from tacit.query.nodes import Expression
 from tacit.query.sql.expressions import PLAIN_NAMES, Reader, TableColumns, column_resolver
-from tacit.query.sql.rewrites import within_group
+from tacit.query.sql.shorthand import within_group
 from tacit.query.typecheck import canonical, column_kinds
 from tacit.tables import Declaration
 

@@ -21,7 +21,7 @@ from tacit.query.sql.expressions import Reader, match
 from tacit.query.sql.outer_select import on_grouped
 from tacit.query.sql.parse import parsed, read_node, reading_as, tokens_of
 from tacit.query.sql.refusals import only, refusal
-from tacit.query.sql.rewrites import rewritten
+from tacit.query.sql.shorthand import written_out
 from tacit.query.sql.shown import read_order
 from tacit.query.sql.statement import Statement, whole_number
 from tacit.tables import Declaration, RowUnit
@@ -56,7 +56,7 @@ def parse_question(
         _refuse_other_statements(tokens, declaration)
         if tokens and tokens[-1].token_type == TokenType.SEMICOLON:
             read = read[: tokens[-1].start]
-        statement = rewritten(parsed(read))
+        statement = written_out(parsed(read))
         if isinstance(statement, exp.SetOperation):
             return _union(statement, declaration, tuple(others))
         if not isinstance(statement, exp.Select):
