@@ -11,8 +11,8 @@ from tacit.errors import QueryRefused
 from tacit.query.after.postprocess import evaluate
 from tacit.query.nodes import Call, Column, Expression, Value
 from tacit.query.ranges import range_of, with_bounds, with_ranges
-from tacit.query.sql.parse import parse_expression
 from tacit.query.sql.questions import parse_query
+from tacit.query.sql.rows import parse_expression
 from tacit.query.typecheck import column_kinds
 from tacit.tables import ColumnFacts, Declaration
 

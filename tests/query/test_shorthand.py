@@ -3,7 +3,7 @@
 import pytest
 
 from tacit.errors import QueryRefused
-from tacit.query.sql.parse import parse_expression
+from tacit.query.sql.rows import parse_expression
 from tests.query.test_sql import VISITS
 
 

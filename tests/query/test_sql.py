@@ -7,8 +7,8 @@ import pytest
 
 from tacit.errors import QueryRefused
 from tacit.query.nodes import Aggregate, Call, Column, Key, Ordering, Output, PostProcessing, Value
-from tacit.query.sql.parse import parse_expression
 from tacit.query.sql.questions import parse_query
+from tacit.query.sql.rows import parse_expression
 from tacit.tables.schema import ROW, ColumnFacts, Declaration
 
 VISITS = Declaration(

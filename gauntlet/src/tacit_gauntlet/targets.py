@@ -159,7 +159,6 @@ TARGETS: dict[str, str | tuple[str, ...]] = {
         "tacit.query.check:limit_expression",
         "tacit.query.sql.parse:limit_expression",
         "tacit.query.sql.shown:limit_expression",
-        "tacit.query.sql.statement:limit_expression",
         "tacit.query.after.after_check:limit_expression",
         "tacit.query.sql.per_unit:limit_expression",
     ),

@@ -127,11 +127,7 @@ def listed_keys(query: Query, declaration: Declaration) -> tuple[tuple[Scalar, .
     be found among rows.
     """
     after = query.after
-    trees = [each.expression for each in after.shown] + [each.expression for each in after.order]
-    trees += [each for each in (after.having, after.qualify) if each is not None]
-    for window in after.windows:
-        trees += [*window.arguments, *window.partition, *(each.expression for each in window.order)]
-    read = frozenset().union(*map(columns_of, trees))
+    read = frozenset().union(*map(columns_of, after.parts))
     if not after.shown or not query.keys or not read.isdisjoint(output.name for output in query.outputs):
         return None
     if any(output.aggregate.kind == "top" for output in query.outputs):  # which keys are shown is then the answer

@@ -30,7 +30,7 @@ from tacit.query.nodes import (
     Query,
     Scalar,
 )
-from tacit.query.sql.parse import parse_expression
+from tacit.query.sql.rows import parse_expression
 from tacit.query.typecheck import canonical, column_kinds
 from tacit.tables import Declaration, RowUnit, is_auto, read_between
 

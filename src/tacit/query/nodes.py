@@ -4,7 +4,8 @@ Three nodes are enough for row expressions: a column, a literal, and a call of a
 (`query/language/catalogue.py`); operators are calls too. SQL, engines and a table's contents are left to other modules.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from fractions import Fraction
 from typing import Literal as OneOf
@@ -47,6 +48,21 @@ def columns_of(expression: Expression | None) -> frozenset[str]:
     if isinstance(expression, Call):
         return frozenset().union(*(columns_of(argument) for argument in expression.arguments))
     return frozenset()
+
+
+def with_parts(expression: Expression, put: Callable[[Expression], Expression | None]) -> Expression:
+    """Return an expression with the result of `put` in place of each part for which it is not None, from outside."""
+    found = put(expression)
+    if found is not None or not isinstance(expression, Call):
+        return expression if found is None else found
+    return Call(expression.function, tuple(with_parts(each, put) for each in expression.arguments))
+
+
+def renamed(expression: Expression, names: Mapping[str, str]) -> Expression:
+    """Return an expression with its columns renamed."""
+    return with_parts(
+        expression, lambda each: Column(names.get(each.name, each.name)) if isinstance(each, Column) else None
+    )
 
 
 def functions_of(expression: Expression) -> frozenset[str]:
@@ -123,6 +139,11 @@ class Ordering:
     nulls_first: bool = False
 
 
+def reordered(order: tuple[Ordering, ...], change: Callable[[Expression], Expression]) -> tuple[Ordering, ...]:
+    """Return an order with each expression changed."""
+    return tuple(replace(each, expression=change(each.expression)) for each in order)
+
+
 # The rows of a window's frame, counted from its own row: (-2, 0) is the two before it and itself; None means unbounded.
 RowsAround = tuple[int | None, int | None]
 
@@ -141,6 +162,16 @@ class Window:
     partition: tuple[Expression, ...] = ()
     order: tuple[Ordering, ...] = ()
     frame: RowsAround | None = None
+
+    @property
+    def parts(self) -> tuple[Expression, ...]:
+        """All of its expressions."""
+        return (*self.arguments, *self.partition, *(each.expression for each in self.order))
+
+    def changed(self, change: Callable[[Expression], Expression]) -> "Window":
+        """Return the window with each expression changed."""
+        arguments, partition = tuple(map(change, self.arguments)), tuple(map(change, self.partition))
+        return replace(self, arguments=arguments, partition=partition, order=reordered(self.order, change))
 
 
 @dataclass(frozen=True)
@@ -172,6 +203,13 @@ class PostProcessing:
     shown: tuple[Shown, ...] = ()
     distinct: bool = False
     offset: int = 0
+
+    @property
+    def parts(self) -> tuple[Expression, ...]:
+        """All of its expressions."""
+        given = (*(each.expression for each in (*self.shown, *self.order)), self.having, self.qualify)
+        windows = (part for window in self.windows for part in window.parts)
+        return (*(each for each in given if each is not None), *windows)
 
 
 # --- what a question is about ---

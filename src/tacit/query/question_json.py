@@ -31,7 +31,7 @@ from tacit.query.nodes import (
     Query,
     Value,
 )
-from tacit.query.sql.parse import parse_expression
+from tacit.query.sql.rows import parse_expression
 from tacit.query.sql.sql_text import show
 from tacit.tables import Declaration
 

@@ -17,8 +17,8 @@ from tacit.query import kind as kinds
 from tacit.query import nodes
 from tacit.query.language.catalogue import FUNCTIONS
 from tacit.query.sql import sql_text
-from tacit.query.sql.parse import parse_expression
 from tacit.query.sql.questions import parse_query, parse_question
+from tacit.query.sql.rows import parse_expression
 from tacit.query.typecheck import canonical, column_kinds
 from tacit.tables import open_source
 from tacit.tables.schema import ROW, ColumnFacts, Declaration

@@ -11,7 +11,18 @@ from tacit.errors import QueryRefused, did_you_mean
 from tacit.query.after.windows import window_kind
 from tacit.query.kind import FLOAT, INT, Kind, value_of
 from tacit.query.limits import limit_expression
-from tacit.query.nodes import Aggregate, Call, Column, Expression, Ordering, PostProcessing, Shown, Window, columns_of
+from tacit.query.nodes import (
+    Aggregate,
+    Call,
+    Column,
+    Expression,
+    PostProcessing,
+    Shown,
+    Window,
+    columns_of,
+    reordered,
+    with_parts,
+)
 from tacit.query.sql.sql_text import show, show_name
 from tacit.query.typecheck import canonical, kind_of
 
@@ -33,7 +44,7 @@ def check_after(after: PostProcessing, kinds: Mapping[str, Kind]) -> PostProcess
     windows: list[Window] = []
     known = dict(kinds)
     for window in after.windows:
-        windows.append(_window(window, kinds))
+        windows.append(window.changed(lambda each: _expression(each, kinds)))
         known[window.name] = window_kind(window, tuple(kind_of(each, kinds) for each in windows[-1].arguments))
     if len(after.shown) > SHOWN_MAX or len(after.windows) > SHOWN_MAX:
         raise QueryRefused(f"an answer has at most {SHOWN_MAX} columns\nhint: ask for fewer")
@@ -43,7 +54,7 @@ def check_after(after: PostProcessing, kinds: Mapping[str, Kind]) -> PostProcess
         windows=tuple(windows),
         qualify=None if after.qualify is None else _condition(after.qualify, known, "QUALIFY"),
         shown=tuple(_shown(each, known) for each in after.shown),
-        order=_ordered(after.order, known),
+        order=reordered(after.order, lambda each: _expression(each, known)),
     )
 
 
@@ -94,19 +105,6 @@ def _shown(shown: Shown, kinds: Mapping[str, Kind]) -> Shown:
     return Shown(shown.name, expression, kind_of(expression, kinds).type)
 
 
-def _window(window: Window, kinds: Mapping[str, Kind]) -> Window:
-    return replace(
-        window,
-        arguments=tuple(_expression(each, kinds) for each in window.arguments),
-        partition=tuple(_expression(each, kinds) for each in window.partition),
-        order=_ordered(window.order, kinds),
-    )
-
-
-def _ordered(order: tuple[Ordering, ...], kinds: Mapping[str, Kind]) -> tuple[Ordering, ...]:
-    return tuple(replace(each, expression=_expression(each.expression, kinds)) for each in order)
-
-
 def _expression(expression: Expression, kinds: Mapping[str, Kind]) -> Expression:
     limit_expression(expression)
     unknown = sorted(columns_of(expression) - set(kinds))
@@ -118,13 +116,15 @@ def _expression(expression: Expression, kinds: Mapping[str, Kind]) -> Expression
 
 def _with_scales(expression: Expression, kinds: Mapping[str, Kind]) -> Expression:
     """A decimal as text has all the digits of its scale, which its value does not tell: the cast is given them."""
-    if not isinstance(expression, Call):
-        return expression
-    arguments = tuple(_with_scales(each, kinds) for each in expression.arguments)
-    kind = kind_of(expression.arguments[0], kinds) if arguments else None
-    if expression.function == "cast_text" and len(arguments) == 1 and kind is not None and kind.type == "decimal":
-        arguments = (*arguments, value_of(kind.scale))
-    return Call(expression.function, arguments)
+
+    def put(each: Expression) -> Expression | None:
+        if not isinstance(each, Call) or each.function != "cast_text" or len(each.arguments) != 1:
+            return None
+        (inner,), kind = each.arguments, kind_of(each.arguments[0], kinds)
+        scale = (value_of(kind.scale),) if kind.type == "decimal" else ()
+        return Call(each.function, (_with_scales(inner, kinds), *scale))
+
+    return with_parts(expression, put)
 
 
 def _condition(expression: Expression, kinds: Mapping[str, Kind], word: str) -> Expression:

@@ -73,9 +73,8 @@ def noisy_columns_of(after: PostProcessing, outputs: Collection[str]) -> frozens
     """Return the names of outputs and of the windows with values that depend on them."""
     noisy = set(outputs)
     for window in after.windows:
-        parts = (*window.arguments, *window.partition, *(each.expression for each in window.order))
         counted = after.having is not None and not columns_of(after.having).isdisjoint(noisy)
-        if counted or any(not columns_of(part).isdisjoint(noisy) for part in parts):
+        if counted or any(not columns_of(part).isdisjoint(noisy) for part in window.parts):
             noisy.add(window.name)
     return frozenset(noisy)
 

@@ -2,23 +2,21 @@
 
 `SPELLINGS` lists, for each function of the catalogue, the sqlglot nodes that spell it. A reader names the parts its
 node may have. A node with any other part is refused, and so are the additions of a new sqlglot version. `refusals.py`
-has the rewrites to suggest. At the end: finding the column of a name in the text.
+has the rewrites to suggest. At the end: finding the name that an identifier means.
 """
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 from sqlglot import exp
 
-from tacit.errors import QueryRefused, did_you_mean
+from tacit.errors import QueryRefused
 from tacit.query.kind import value_of
 from tacit.query.language.named_functions import STEPS
 from tacit.query.literal import read_date, read_number, read_timestamp
-from tacit.query.nodes import Call, Column, Expression, Value
+from tacit.query.nodes import Call, Expression, Value
 from tacit.query.sql.refusals import AGGREGATES, at, instead, name_of, only, refusal
 from tacit.query.sql.shorthand import LONG_PARTS, NAMED, SHORT
-from tacit.tables import Declaration
 
 Resolve = Callable[[exp.Column], Expression]
 
@@ -414,49 +412,3 @@ def match(identifier: exp.Expr, names: Iterable[str]) -> str | None:
         return None
     folded = [name for name in known if name.lower() == written.lower()]
     return folded[0] if len(folded) == 1 else None
-
-
-# The columns of tables, by the names that they may be qualified with: their names there, and in a declaration.
-TableColumns = Mapping[str, Mapping[str, str]]
-
-
-def table_column(node: exp.Column, declaration: Declaration, tables: TableColumns, derived: Iterable[str] = ()) -> str:
-    """Return the declared column a node names, the unit included."""
-    qualifier = node.args.get("table")
-    columns: Mapping[str, str] = {name: name for name in declaration.columns}
-    if qualifier is not None:
-        table = match(qualifier, tables)
-        if table is None:
-            known = " or ".join(f"'{name}'" for name in tables)
-            raise refusal(node, f"there is no table '{qualifier.this}' here", f"the table is {known}")
-        columns = tables[table]
-    column = match(node.this, columns)
-    if column is None:
-        written = str(node.this.this)
-        shared = [table for table, own in tables.items() if match(node.this, own) is not None]
-        if qualifier is None and len(shared) > 1:
-            ways = " or ".join(f"{table}.{written}" for table in shared)
-            raise refusal(node, f"'{written}' is a column of more than one table", f"write {ways}")
-        hint = did_you_mean(written, [*columns, *derived]).removeprefix("\nhint: ")
-        if not hint.startswith("did you mean"):  # in SQL "A" and A are names; many people mean the text 'A'
-            text = "text goes in single quotes"
-            hint = f"{text}; {hint}" if node.this.args.get("quoted") else f"{hint}; {text}"
-        title = declaration.name if qualifier is None else str(qualifier.this)
-        raise refusal(node, f"there is no column '{written}' in '{title}'", hint)
-    return columns[column]
-
-
-def column_resolver(
-    declaration: Declaration, tables: TableColumns, derived: Mapping[str, Expression] = MappingProxyType({})
-) -> Resolve:
-    """Return how row expressions find columns: derived names, then declared ones, and never the unit."""
-
-    def resolve(node: exp.Column) -> Expression:
-        if node.args.get("table") is None and (name := match(node.this, derived)) is not None:
-            return derived[name]
-        name = table_column(node, declaration, tables, derived)
-        if name == declaration.unit:
-            raise refusal(node, f"'{name}' {UNIT_REASON}", UNIT_HINT.format(unit=name))
-        return Column(name)
-
-    return resolve

@@ -17,7 +17,6 @@ from tacit.query.sql.expressions import match
 from tacit.query.sql.join_clause import joined, with_condition, with_marks
 from tacit.query.sql.refusals import located, only, refusal
 from tacit.query.sql.rows import SUBQUERY, Env, Rows
-from tacit.query.typecheck import column_kinds, kind_of
 
 # Clauses of a subquery that would make its rows depend on other people's, with a rewrite.
 _MIXING = {
@@ -150,7 +149,7 @@ def _inner(node: exp.Expr, names: Env, aggregated: Aggregated) -> Rows:
     _refuse_mixing(node, rows)
     where = node.args.get("where")
     if where is not None:
-        rows = rows.filtered(_condition(where.this, rows))
+        rows = rows.filtered(rows.condition(where.this))
     groups = any(node.args.get(part) for part in ("group", "having", "distinct"))
     if groups or any(_aggregates_in(node)):
         return aggregated(node, rows)
@@ -204,13 +203,6 @@ def name_of_column(node: exp.Expr, rows: Rows) -> str:
     if isinstance(node, exp.Column):
         return rows.spelled(node)
     raise refusal(node, "a column of a subquery that is an expression needs a name", "write AS and a name after it")
-
-
-def _condition(node: exp.Expr, rows: Rows) -> Expression:
-    condition = rows.row(node)
-    if kind_of(condition, column_kinds(rows.declaration)).type != "bool":
-        raise refusal(node, "a filter must be true or false", "compare it, e.g. x > 0")
-    return condition
 
 
 def _aggregates_in(select: exp.Select) -> Iterator[exp.Expr]:

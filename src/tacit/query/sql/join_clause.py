@@ -14,11 +14,11 @@ from sqlglot import exp
 
 from tacit.query.joins import Joined, join, marked, row_wise
 from tacit.query.kind import value_of
-from tacit.query.nodes import Call, Column, Expression, JoinKind, Key
+from tacit.query.nodes import Call, Column, Expression, JoinKind, Key, renamed
 from tacit.query.sql.expressions import match
 from tacit.query.sql.refusals import at, only, refusal
 from tacit.query.sql.rows import Rows, both
-from tacit.query.typecheck import canonical, column_kinds, kind_of
+from tacit.query.typecheck import canonical, column_kinds
 
 Pair = tuple[Expression, Expression]
 # Reads a SELECT inside: its rows, and for EXISTS the WHERE that may name columns outside.
@@ -45,7 +45,7 @@ def joined(left: Rows, right: Rows, node: exp.Join) -> Rows:
     found = at(node, lambda: join(left.side, right.side, pairs, how=kind, most=most, once=once))
     rows = _together(left, right, found, node, kind, {str(each.this).lower() for each in node.args.get("using") or ()})
     for each in rest:
-        rows = rows.filtered(_condition(rows, each))
+        rows = rows.filtered(rows.condition(each))
     return rows
 
 
@@ -169,15 +169,8 @@ def _filtered(rows: Rows, conditions: list[exp.Expr], where: str) -> Rows:
                 f"{where} takes equalities between the two tables, and conditions only on the right one",
                 "put other conditions into WHERE",
             )
-        rows = rows.filtered(_condition(rows, each))
+        rows = rows.filtered(rows.condition(each))
     return rows
-
-
-def _condition(rows: Rows, node: exp.Expr) -> Expression:
-    condition = rows.row(node)
-    if kind_of(condition, column_kinds(rows.declaration)).type != "bool":
-        raise refusal(node, "a condition must be true or false", "compare it, e.g. x > 0")
-    return condition
 
 
 def _settled(rows: Rows, pairs: list[Pair], *, place: int, is_left: bool = False) -> tuple[list[Pair], Rows]:
@@ -250,15 +243,6 @@ def _together(left: Rows, right: Rows, found: Joined, node: exp.Join, kind: Join
     of_left = [found.left[name] for name in left.matched]
     known = frozenset((*of_left, *(matched or (found.right[name] for name in right.matched))))
     return Rows(found.side.relation, declaration, columns, tables, where, title=title, steps=work, matched=known)
-
-
-def renamed(expression: Expression, names: Mapping[str, str]) -> Expression:
-    """Return an expression with its columns called otherwise."""
-    if isinstance(expression, Column):
-        return Column(names.get(expression.name, expression.name))
-    if isinstance(expression, Call):
-        return Call(expression.function, tuple(renamed(each, names) for each in expression.arguments))
-    return expression
 
 
 # --- IN and EXISTS ---

@@ -1,9 +1,9 @@
-"""Parses SQL text with sqlglot, and reads one row expression from its text: the part that both doors share.
+"""Parses SQL text with sqlglot: the part that both doors share.
 
 Any error of sqlglot becomes a refusal. Only the nodes that `expressions.py` lists are kept. Rows are never read here.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import ClassVar
 
@@ -16,49 +16,20 @@ from sqlglot.tokenizer_core import Token, TokenType
 from tacit.errors import QueryRefused
 from tacit.query.limits import DEPTH_MAX, SELECTS_MAX, TOKENS_MAX, limit_expression, limit_text
 from tacit.query.nodes import Expression
-from tacit.query.sql.expressions import PLAIN_NAMES, Reader, TableColumns, column_resolver
+from tacit.query.sql.expressions import PLAIN_NAMES, Reader
 from tacit.query.sql.shorthand import within_group
-from tacit.query.typecheck import canonical, column_kinds
-from tacit.tables import Declaration
-
-
-def parse_expression(
-    text: str,
-    declaration: Declaration,
-    *,
-    derived: Mapping[str, Expression] | None = None,
-    tables: TableColumns | None = None,
-) -> Expression:
-    """Return a row expression about a declared table, such as the condition of a WHERE.
-
-    A name in `derived` stands for its expression; derived names are never names of columns. `tables` has the columns
-    of joined tables, by the names that they may be qualified with.
-    """
-    if not isinstance(text, str):
-        raise QueryRefused(f'an expression must be text, not {type(text).__name__}\nhint: e.g. "age >= 18"')
-    tokens = tokens_of(text)
-    if not tokens or tokens[-1].token_type == TokenType.SEMICOLON:
-        raise QueryRefused('this is not one expression\nhint: e.g. "age >= 18", without a semicolon')
-    own = {declaration.name: {name: name for name in declaration.columns}}
-    reader = Reader(column_resolver(declaration, tables or own, derived or {}))
-    return row_expression(reader, parsed(text, exp.Condition), declaration)
-
-
-def row_expression(reader: Reader, node: exp.Expr, declaration: Declaration) -> Expression:
-    """Return a node as an expression about the table's rows, in its canonical form."""
-    expression = read_node(reader, node)
-    limit_expression(expression)
-    return canonical(expression, column_kinds(declaration))
 
 
 def read_node(reader: Reader, node: exp.Expr) -> Expression:
-    """Return what a reader makes of a node; refuse one that is nested too deeply to be read."""
+    """Return what a reader makes of a node; refuse one that is too deep or too large."""
     try:
-        return reader.read(node)
+        expression = reader.read(node)
     except RecursionError:
         raise QueryRefused(
             f"an expression is nested more than {DEPTH_MAX} deep\nhint: split the question, or use IN for a list"
         ) from None
+    limit_expression(expression)
+    return expression
 
 
 def tokens_of(text: str) -> list[Token]:

@@ -20,6 +20,7 @@ from tacit.query.nodes import (
     UnitAggregateKind,
     Value,
     columns_of,
+    with_parts,
 )
 from tacit.query.relations import (
     expressions_of,
@@ -110,9 +111,7 @@ class _UnitSelect:
     def _marked(self, node: exp.Expr) -> Expression:
         """Return an expression of the source's columns, with a mark for each aggregate."""
         reader = Reader(self.rows.resolve, self._mark, (exp.AggFunc, exp.Filter), self.rows.marks)
-        expression = read_node(reader, node)
-        limit_expression(expression)
-        return expression
+        return read_node(reader, node)
 
     def _mark(self, node: exp.Expr) -> Expression:
         aggregate = self._aggregate(node)
@@ -227,12 +226,10 @@ class _UnitSelect:
         of_key = {key.expression: key.name for key in relation.keys}
         of_aggregate = {output.aggregate: output.name for output in relation.outputs}
 
-        def over(each: Expression) -> Expression:
+        def over(each: Expression) -> Expression | None:
             if isinstance(each, Column) and each.name.startswith(_MARK):
                 return Column(of_aggregate[self.asked[int(each.name[len(_MARK) :])]])
-            if self.rows.is_unit(each):
-                return each
-            if isinstance(each, Value):
+            if isinstance(each, Value) or self.rows.is_unit(each):
                 return each
             if not _has_mark(each) and (name := of_key.get(canonical(each, kinds))) is not None:
                 return Column(name)
@@ -242,11 +239,11 @@ class _UnitSelect:
                     f"'{each.name}' is in a SELECT that groups, but it is not an aggregate and not in the GROUP BY",
                     "add it to the GROUP BY, or aggregate it: MAX(x)",
                 )
-            return Call(each.function, tuple(over(argument) for argument in each.arguments))
+            return None
 
         if self.rows.is_unit(expression):
             return expression
-        made = canonical(over(expression), column_kinds(found.declaration))
+        made = canonical(with_parts(expression, over), column_kinds(found.declaration))
         limit_expression(made)
         return made
 

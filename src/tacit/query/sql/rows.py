@@ -1,17 +1,21 @@
-"""`Rows`: the meaning of a name in FROM for the SELECT around it; and how a column's name is found in it."""
+"""`Rows`: the meaning of a name in FROM for the SELECT around it; and how a column's name is found in it.
+
+The Python door's expressions are read here too, as those of a declared table's rows.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
 
-from tacit.errors import did_you_mean
+from tacit.errors import QueryRefused, did_you_mean
 from tacit.query.joins import Side, is_public
 from tacit.query.nodes import Call, Column, Expression, Relation, TableRows
 from tacit.query.sql.expressions import UNIT_HINT, UNIT_REASON, Reader, match
-from tacit.query.sql.parse import row_expression
+from tacit.query.sql.parse import parsed, read_node, tokens_of
 from tacit.query.sql.refusals import only, refusal
-from tacit.query.typecheck import canonical, column_kinds
+from tacit.query.typecheck import canonical, column_kinds, kind_of
 from tacit.tables import Declaration
 
 SUBQUERY = "the subquery"
@@ -91,7 +95,7 @@ class Rows:
             if qualifier is None and len(shared) > 1:
                 ways = " or ".join(f"{table}.{node.this.this}" for table in shared)
                 raise refusal(node, f"'{node.this.this}' is a column of more than one table", f"write {ways}")
-            raise refusal(node, *no_column(node.this, columns, self.title if qualifier is None else f"'{name}'"))
+            raise refusal(node, *_no_column(node.this, columns, self.title if qualifier is None else f"'{name}'"))
         return column, columns[column]
 
     def resolve(self, node: exp.Column) -> Expression:
@@ -103,7 +107,15 @@ class Rows:
 
     def row(self, node: exp.Expr) -> Expression:
         """Return a node as a row expression of the relation's columns."""
-        return row_expression(Reader(self.resolve, marks=self.marks), node, self.declaration)
+        tree = read_node(Reader(self.resolve, marks=self.marks), node)
+        return canonical(tree, column_kinds(self.declaration))
+
+    def condition(self, node: exp.Expr) -> Expression:
+        """Return a node as a condition on the rows."""
+        condition = self.row(node)
+        if kind_of(condition, column_kinds(self.declaration)).type != "bool":
+            raise refusal(node, "a filter must be true or false", "compare it, e.g. x > 0")
+        return condition
 
     def value(self, node: exp.Expr) -> Expression:
         """Return a node as one side of an equality, which may be the unit itself."""
@@ -160,10 +172,33 @@ def table_rows(declaration: Declaration, relation: Relation | None = None, most:
 Env = Mapping[str, Rows]  # the rows that a name in FROM stands for
 
 
-def no_column(identifier: exp.Expr, columns: Mapping[str, Expression], title: str) -> tuple[str, str]:
+def _no_column(identifier: exp.Expr, columns: Mapping[str, Expression], title: str) -> tuple[str, str]:
     written = str(identifier.this)
     hint = did_you_mean(written, columns).removeprefix("\nhint: ")
     if not hint.startswith("did you mean"):  # in SQL "A" and A are names; many people mean the text 'A'
         text = "text goes in single quotes"
         hint = f"{text}; {hint}" if identifier.args.get("quoted") else f"{hint}; {text}"
     return f"there is no column '{written}' in {title}", hint
+
+
+def parse_expression(
+    text: str,
+    declaration: Declaration,
+    *,
+    derived: Mapping[str, Expression] | None = None,
+    tables: Mapping[str, Mapping[str, str]] | None = None,
+) -> Expression:
+    """Return a row expression about a declared table, such as the condition of a WHERE.
+
+    A name in `derived` stands for its expression. `tables` has the columns of joined tables, as they are called there
+    and in the declaration.
+    """
+    if not isinstance(text, str):
+        raise QueryRefused(f'an expression must be text, not {type(text).__name__}\nhint: e.g. "age >= 18"')
+    tokens = tokens_of(text)
+    if not tokens or tokens[-1].token_type == TokenType.SEMICOLON:
+        raise QueryRefused('this is not one expression\nhint: e.g. "age >= 18", without a semicolon')
+    rows = table_rows(declaration)
+    named = {table: {own: Column(name) for own, name in columns.items()} for table, columns in (tables or {}).items()}
+    rows = replace(rows, columns={**rows.columns, **(derived or {})}, tables=named or rows.tables)
+    return rows.row(parsed(text, exp.Condition))

@@ -30,6 +30,9 @@ from tacit.query.nodes import (
     Value,
     Window,
     columns_of,
+    renamed,
+    reordered,
+    with_parts,
 )
 from tacit.query.sql.expressions import Reader
 from tacit.query.sql.names import aggregate_text
@@ -102,13 +105,7 @@ class Parts:
     def window(self, window: Window) -> Column:
         """Return the column that stands for a window."""
         for name, known in self.windows.items():
-            if (known.function, known.arguments, known.partition, known.order, known.frame) == (
-                window.function,
-                window.arguments,
-                window.partition,
-                window.order,
-                window.frame,
-            ):
+            if replace(known, name=window.name) == window:
                 return Column(name)
         self.windows[window.name] = window
         return Column(window.name)
@@ -141,12 +138,8 @@ class Parts:
             raise QueryRefused(message) from None
 
     def _with_keys(self, expression: Expression) -> Expression:
-        for name, key in self.keys.items():
-            if expression == key.expression:
-                return Column(name)
-        if isinstance(expression, Call):
-            return Call(expression.function, tuple(map(self._with_keys, expression.arguments)))
-        return expression
+        of_key = {key.expression: Column(name) for name, key in reversed(self.keys.items())}
+        return with_parts(expression, of_key.get)
 
     def _with_means(self, expression: Expression) -> Expression:
         if not isinstance(expression, Call):
@@ -182,36 +175,19 @@ def key_name(place: int) -> str:
     return f"{_MADE_UP}key {place}"
 
 
-def renamed(expression: Expression, names: Mapping[str, str]) -> Expression:
-    """Return an expression with its columns renamed."""
-    if isinstance(expression, Column):
-        return Column(names.get(expression.name, expression.name))
-    if isinstance(expression, Call):
-        return Call(expression.function, tuple(renamed(each, names) for each in expression.arguments))
-    return expression
-
-
 def with_answer_names(after: PostProcessing, names: Mapping[str, str]) -> PostProcessing:
     """Return post-processing with the names of the answer in place of made-up ones."""
 
-    def ordered(order: tuple[Ordering, ...]) -> tuple[Ordering, ...]:
-        return tuple(replace(each, expression=renamed(each.expression, names)) for each in order)
+    def named(expression: Expression) -> Expression:
+        return renamed(expression, names)
 
     return replace(
         after,
-        having=None if after.having is None else renamed(after.having, names),
-        qualify=None if after.qualify is None else renamed(after.qualify, names),
-        windows=tuple(
-            replace(
-                each,
-                arguments=tuple(renamed(part, names) for part in each.arguments),
-                partition=tuple(renamed(part, names) for part in each.partition),
-                order=ordered(each.order),
-            )
-            for each in after.windows
-        ),
-        shown=tuple(replace(each, expression=renamed(each.expression, names)) for each in after.shown),
-        order=ordered(after.order),
+        having=None if after.having is None else named(after.having),
+        qualify=None if after.qualify is None else named(after.qualify),
+        windows=tuple(each.changed(named) for each in after.windows),
+        shown=tuple(replace(each, expression=named(each.expression)) for each in after.shown),
+        order=reordered(after.order, named),
     )
 
 
@@ -289,9 +265,7 @@ class WindowReader:
     def _expression(self, node: exp.Expr) -> Expression:
         if node.find(exp.Window):
             raise refusal(node, "a window inside a window is not in the language", _WINDOW_HINT)
-        tree = read_node(self.reader, node)
-        limit_expression(tree)
-        return canonical(tree, self.parts.kinds)
+        return canonical(read_node(self.reader, node), self.parts.kinds)
 
     def _named(self, node: exp.Expr) -> Mapping[str, exp.Expr]:
         alias = node.args.get("alias")

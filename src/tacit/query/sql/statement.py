@@ -13,7 +13,6 @@ from tacit.query.check import check
 from tacit.query.compound import Branch, grouping_name
 from tacit.query.joins import NamedRows
 from tacit.query.kind import INT, value_of
-from tacit.query.limits import limit_expression
 from tacit.query.nodes import (
     Aggregate,
     Call,
@@ -140,7 +139,6 @@ class Statement:
         while isinstance(node, exp.Paren):
             node = node.this
         tree = read_node(self._after_reader(self._select_column), node)
-        limit_expression(tree)
         self.items.append(_Item(alias, node, self.parts.canonical(tree)))
 
     def _after_reader(self, resolve: Resolve) -> Reader:
@@ -349,7 +347,8 @@ class Statement:
     def _finished(self, after: PostProcessing, where: Expression | None) -> tuple[Query, dict[str, str]]:
         """The question, with the names of the answer in place of made-up ones; and the meaning of those."""
         windows = self._windows_used(after)
-        used = self._aggregates_used(after, windows)
+        columns_used = self._columns_used(replace(after, windows=windows))
+        used = [name for name in self.parts.aggregates if name in columns_used]
         names = {name: key.name for name, key in self.parts.keys.items()} | self._groupings_named()
         if self.levels is not None:
             self.levels = tuple(tuple(names[each] for each in level) for level in self.levels)
@@ -404,29 +403,12 @@ class Statement:
         return tuple(Shown(name, item.tree) for item, name in self._named)
 
     def _windows_used(self, after: PostProcessing) -> tuple[Window, ...]:
-        trees = [*(item.tree for item in self.items), *(each.expression for each in after.order)]
-        trees += [] if after.qualify is None else [after.qualify]
-        used = frozenset().union(*map(columns_of, trees))
-        return tuple(self._settled_window(window) for name, window in self.parts.windows.items() if name in used)
+        used = self._columns_used(after)
+        kept = [window for name, window in self.parts.windows.items() if name in used]
+        return tuple(window.changed(lambda tree: self._settled(tree, self.select)) for window in kept)
 
-    def _settled_window(self, window: Window) -> Window:
-        def settled(tree: Expression) -> Expression:
-            return self._settled(tree, self.select)
-
-        return replace(
-            window,
-            arguments=tuple(map(settled, window.arguments)),
-            partition=tuple(map(settled, window.partition)),
-            order=tuple(replace(each, expression=settled(each.expression)) for each in window.order),
-        )
-
-    def _aggregates_used(self, after: PostProcessing, windows: tuple[Window, ...]) -> list[str]:
-        trees = [*(item.tree for item in self.items), *(each.expression for each in after.order)]
-        trees += [each for each in (after.having, after.qualify) if each is not None]
-        for window in windows:
-            trees += [*window.arguments, *window.partition, *(each.expression for each in window.order)]
-        used = frozenset().union(*map(columns_of, trees))
-        return [name for name in self.parts.aggregates if name in used]
+    def _columns_used(self, after: PostProcessing) -> frozenset[str]:
+        return frozenset().union(*map(columns_of, (*(item.tree for item in self.items), *after.parts)))
 
 
 def whole_number(node: exp.Expr, word: str) -> int:
