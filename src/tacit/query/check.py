@@ -28,22 +28,19 @@ from tacit.query.nodes import (
     Call,
     Column,
     Expression,
-    Join,
     Key,
-    Marked,
     Output,
     PerUnit,
     PostProcessing,
-    PublicRows,
     Query,
     Relation,
     Scalar,
-    TableRows,
     Type,
     UnitAggregate,
     UnitOutput,
     Value,
     columns_of,
+    sources_of,
 )
 from tacit.query.ranges import with_inferred_ranges
 from tacit.query.relations import expressions_of, unit_aggregate_kind
@@ -139,14 +136,7 @@ def _unit_aggregate(aggregate: UnitAggregate, declaration: Declaration, kinds: C
 
 
 def _depth(relation: Relation) -> int:
-    if isinstance(relation, TableRows | PublicRows):
-        return 0
-    if isinstance(relation, Join):
-        return max(_depth(relation.left), _depth(relation.right))
-    inner = _depth(relation.source)
-    if isinstance(relation, Marked):
-        return max(inner, _depth(relation.others))
-    return inner + isinstance(relation, PerUnit)
+    return isinstance(relation, PerUnit) + max(map(_depth, sources_of(relation)), default=0)
 
 
 def _kind_asked_of(aggregate: Aggregate, kinds: ColumnKinds) -> Kind | None:

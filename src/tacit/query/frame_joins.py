@@ -7,7 +7,7 @@ from tacit.errors import QueryRefused, did_you_mean
 from tacit.query.frame import Frame
 from tacit.query.joins import Side, join, marked, row_wise
 from tacit.query.kind import phrase
-from tacit.query.nodes import Call, Column, Expression, Key, Relation
+from tacit.query.nodes import Call, Column, Expression, Key, Relation, free_name
 from tacit.query.sql.sql_text import show
 from tacit.query.typecheck import column_kinds, kind_of
 
@@ -52,7 +52,7 @@ def joined_frame(
         table: {own: found.left[name] for own, name in names.items() if name in found.left}
         for table, names in known.items()
     }
-    made[_free(right.name, made)] = dict(found.right)
+    made[free_name(right.name, made)] = dict(found.right)
     return found.side.relation, Frame(found.side.declaration, within=found.side.steps, tables=made)
 
 
@@ -79,10 +79,3 @@ def _pairs(on: object, left: Side, right: Side) -> list[tuple[Expression, Expres
                     f"on names '{name}', which is not a column of '{side.name}'{did_you_mean(str(name), columns)}"
                 )
     return [(Column(here), Column(there)) for here, there in names]
-
-
-def _free(name: str, taken: Mapping[str, object]) -> str:
-    written, number = name, 2
-    while written.lower() in {each.lower() for each in taken}:
-        written, number = f"{name}_{number}", number + 1
-    return written

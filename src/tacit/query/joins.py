@@ -28,6 +28,8 @@ from tacit.query.nodes import (
     RowWise,
     SomeUnits,
     TableRows,
+    free_name,
+    sources_of,
 )
 from tacit.query.sql.sql_text import show
 from tacit.query.typecheck import column_kinds, kind_of
@@ -107,11 +109,7 @@ def publics_of(relation: Relation) -> tuple[str, ...]:
 def _stored(relation: Relation) -> list[TableRows | PublicRows]:
     if isinstance(relation, TableRows | PublicRows):
         return [relation]
-    if isinstance(relation, PerUnit | RowWise | SomeUnits):
-        return _stored(relation.source)
-    if isinstance(relation, Marked):
-        return _stored(relation.source) + _stored(relation.others)
-    return _stored(relation.left) + _stored(relation.right)
+    return [each for source in sources_of(relation) for each in _stored(source)]
 
 
 def join(
@@ -157,10 +155,7 @@ def marked(
     if source.is_public:
         raise QueryRefused(f"'{source.name}' is public\nhint: ask about a protected table")
     on, _ = _matched(source, others, matches, most=None)
-    name, number = "matches", 2
-    taken = {each.lower() for each in source.declaration.columns}
-    while name in taken:
-        name, number = f"matches_{number}", number + 1
+    name = free_name("matches", source.declaration.columns)
     relation = Marked(source.relation, others.relation, on, name, is_in and others.is_public)
     return Side(relation, marked_declaration(relation, source.declaration), _work(source, others, on)), name
 
@@ -281,17 +276,13 @@ def _columns(
     taken: set[str] = set()
     for side, given, names in (("left", left, here), ("right", right, there)):
         for name in names:
-            plain = name.lower() not in shared or name == given.declaration.unit
-            written = _free(name, given.relation, taken) if plain else _qualified(name, given.relation, taken)
+            plain = name.lower() not in taken | shared or (name == given.declaration.unit and name.lower() not in taken)
+            written = name if plain else _qualified(name, given.relation, taken)
             taken.add(written.lower())
             made.append(JoinedColumn(written, "left" if side == "left" else "right", name))
     of_left = {each.column: each.name for each in made if each.side == "left"}
     of_right = {each.column: each.name for each in made if each.side == "right"}
     return tuple(made), of_left, of_right | {name: of_left[other] for name, other in same.items()}
-
-
-def _free(name: str, relation: Relation, taken: set[str]) -> str:
-    return name if name.lower() not in taken else _qualified(name, relation, taken)
 
 
 def _qualified(name: str, relation: Relation, taken: set[str]) -> str:
@@ -308,12 +299,10 @@ def origin(relation: Relation, column: str) -> str:
     """Return the name of the table that a relation's column comes from, or is computed from."""
     if isinstance(relation, TableRows | PublicRows):
         return relation.name
-    if isinstance(relation, PerUnit | RowWise | Marked | SomeUnits):
-        return origin(relation.source, column)
-    for each in relation.columns:
-        if each.name == column:
+    for each in relation.columns if isinstance(relation, Join) else ():
+        if each.name == column and isinstance(relation, Join):
             return origin(relation.left if each.side == "left" else relation.right, each.column)
-    return origin(relation.left, column)
+    return origin(sources_of(relation)[0], column)
 
 
 # --- what is public about a join ---
@@ -390,33 +379,33 @@ def _also(facts: ColumnFacts, public: ColumnFacts) -> ColumnFacts:
 
 def relation_lines(relation: Relation) -> tuple[str, ...]:
     """Return what each join, and each subquery by unit, does to one unit's rows, a line each."""
-    if isinstance(relation, TableRows | PublicRows):
-        return ()
-    if isinstance(relation, RowWise):
-        return relation_lines(relation.source)
+    line = _line(relation)
+    before = tuple(each for source in sources_of(relation) for each in relation_lines(source))
+    return before if line is None else (*before, line)
+
+
+def _line(relation: Relation) -> str | None:
     if isinstance(relation, SomeUnits):
         share = 100 * (relation.end - relation.first) / PLACES
-        line = f"Some units: about {share:.4g} %, each with all of its rows, by a salted hash. Stability: 1 unit."
-        return (*relation_lines(relation.source), line)
+        return f"Some units: about {share:.4g} %, each with all of its rows, by a salted hash. Stability: 1 unit."
     if isinstance(relation, PerUnit):
         by = ", ".join(["each unit", *(show(key.expression) for key in relation.keys)])
-        line = f"Rows by unit: one for {by}, made of the unit's own rows. Stability: 1 unit."
-        return (*relation_lines(relation.source), line)
+        return f"Rows by unit: one for {by}, made of the unit's own rows. Stability: 1 unit."
     if isinstance(relation, Marked):
-        what, _ = _named(relation.others, relation.on)
-        line = f"Match with {what}: a yes or no for each row, from {_whose(relation.others)}. Stability: 1 unit."
-        return (*relation_lines(relation.source), *relation_lines(relation.others), line)
-    what, public = _named(relation.right, relation.on)
+        match, public = _named(relation.others, relation.on)
+        whose = "the row alone" if public else "the unit's own rows"
+        return f"Match with {match}: a yes or no for each row, from {whose}. Stability: 1 unit."
+    if not isinstance(relation, Join):
+        return None
+    match, public = _named(relation.right, relation.on)
     kind = "Left join" if relation.how == "left" else "Join"
-    if public:
-        many = "one match" if relation.most == 1 else f"at most {relation.most:,} matches"
-        line = f"{kind} with {what}: each row has {many}. Stability: 1 unit, and {relation.most:,} times its rows."
-    else:
-        line = (
-            f"{kind} with {what}: each unit's rows with its own, some {PAIRS_MOST:,} pairs at most. Stability: 1 unit;"
+    if not public:
+        return (
+            f"{kind} with {match}: each unit's rows with its own, some {PAIRS_MOST:,} pairs at most. Stability: 1 unit;"
             " its rows are bounded afterwards."
         )
-    return (*relation_lines(relation.left), *relation_lines(relation.right), line)
+    many = "one match" if relation.most == 1 else f"at most {relation.most:,} matches"
+    return f"{kind} with {match}: each row has {many}. Stability: 1 unit, and {relation.most:,} times its rows."
 
 
 def _named(relation: Relation, on: Matches) -> tuple[str, bool]:
@@ -427,7 +416,3 @@ def _named(relation: Relation, on: Matches) -> tuple[str, bool]:
     matched = [here if here == there else f"{here} = {there}" for here, there in pairs]
     keys = [*([] if public else ["the unit"]), *matched]
     return f"{names[0]}{' (public)' if public else ''} on {', '.join(keys)}", public
-
-
-def _whose(relation: Relation) -> str:
-    return "the row alone" if is_public(relation) else "the unit's own rows"

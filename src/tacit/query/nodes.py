@@ -4,7 +4,7 @@ Three nodes are enough for row expressions: a column, a literal, and a call of a
 (`query/language/catalogue.py`); operators are calls too. SQL, engines and a table's contents are left to other modules.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from fractions import Fraction
@@ -207,7 +207,8 @@ class PostProcessing:
     @property
     def parts(self) -> tuple[Expression, ...]:
         """All of its expressions."""
-        given = (*(each.expression for each in (*self.shown, *self.order)), self.having, self.qualify)
+        listed: tuple[Shown | Ordering, ...] = (*self.shown, *self.order)
+        given = (*(each.expression for each in listed), self.having, self.qualify)
         windows = (part for window in self.windows for part in window.parts)
         return (*(each for each in given if each is not None), *windows)
 
@@ -344,6 +345,23 @@ class SomeUnits:
 
 
 Relation = TableRows | PerUnit | PublicRows | RowWise | Join | Marked | SomeUnits
+
+
+def sources_of(relation: Relation) -> "tuple[Relation, ...]":
+    """Return the relations that a relation is made of, the one with its units first."""
+    if isinstance(relation, TableRows | PublicRows):
+        return ()
+    if isinstance(relation, Join):
+        return relation.left, relation.right
+    return (relation.source, relation.others) if isinstance(relation, Marked) else (relation.source,)
+
+
+def free_name(name: str, taken: Iterable[str]) -> str:
+    """Return a name that is not taken, with a number if needed; case is ignored, since engines ignore it."""
+    known, made, number = {each.lower() for each in taken}, name, 2
+    while made.lower() in known:
+        made, number = f"{name}_{number}", number + 1
+    return made
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,7 @@ from tacit.query.nodes import (
     UnitOutput,
     Value,
     columns_of,
+    free_name,
 )
 from tacit.query.ranges import ends_of, range_of
 from tacit.query.sql.sql_text import name_of, show
@@ -148,13 +149,13 @@ def no_more_rows_than(relation: Relation) -> str | None:
     several."""
     if isinstance(relation, TableRows):
         return relation.name
-    if isinstance(relation, RowWise | PerUnit | Marked | SomeUnits):
-        return no_more_rows_than(relation.source)
-    if not isinstance(relation, Join):
+    if isinstance(relation, PublicRows):
         return None
-    right = relation.right
-    is_one = relation.most == 1 if is_public(right) else isinstance(right, PerUnit) and not right.keys
-    return no_more_rows_than(relation.left) if is_one else None
+    if isinstance(relation, Join):
+        right = relation.right
+        is_one = relation.most == 1 if is_public(right) else isinstance(right, PerUnit) and not right.keys
+        return no_more_rows_than(relation.left) if is_one else None
+    return no_more_rows_than(relation.source)
 
 
 def unit_aggregate_kind(aggregate: UnitAggregate, kinds: Mapping[str, Kind]) -> Kind:
@@ -259,7 +260,7 @@ def unit_keys(expressions: Iterable[Expression], unit: str | None) -> tuple[Key,
     for expression in sorted({each for each in expressions if columns_of(each)}, key=repr):
         written = name_of(expression)
         name = written if isinstance(expression, Column) or len(written) <= NAME_MOST else "key"
-        keys.append(Key(_unused(name, [unit or "", *(key.name for key in keys)]), expression))
+        keys.append(Key(free_name(name, [unit or "", *(key.name for key in keys)]), expression))
     return tuple(keys)
 
 
@@ -271,7 +272,7 @@ def unit_outputs(asked: Iterable[UnitAggregate], taken: Sequence[str]) -> tuple[
     outputs: list[UnitOutput] = []
     for aggregate in sorted(set(asked), key=repr):
         name = _as_sql(aggregate)
-        outputs.append(UnitOutput(_unused(name, [*taken, *(output.name for output in outputs)]), aggregate))
+        outputs.append(UnitOutput(free_name(name, [*taken, *(output.name for output in outputs)]), aggregate))
     return tuple(outputs)
 
 
@@ -280,14 +281,6 @@ def _as_sql(aggregate: UnitAggregate) -> str:
     of = "*" if aggregate.expression is None else name_of(aggregate.expression)
     text = SQL_NAMES[aggregate.kind].format(of)
     return text if len(text) <= NAME_MOST else aggregate.kind
-
-
-def _unused(name: str, taken: Sequence[str]) -> str:
-    """Return a name that is not taken, case ignored: engines ignore it."""
-    known, made, number = {each.lower() for each in taken}, name, 2
-    while made.lower() in known:
-        made, number = f"{name}_{number}", number + 1
-    return made
 
 
 def is_constant(expression: Expression | None) -> bool:

@@ -38,11 +38,11 @@ class Reader:
     marks: Mapping[int, Expression] = field(default_factory=dict)
     window: Callable[[exp.Expr], Expression] | None = None
 
-    def read(self, node: exp.Expr) -> Expression:
+    def read(self, node: exp.Expr | None) -> Expression:
         """Return a row expression, or refuse what is not in the catalogue."""
-        kind = type(node)
         if not isinstance(node, exp.Expr):
             raise refusal(None, "an argument is missing", "give the function its arguments, e.g. LENGTH(x)")
+        kind = type(node)
         if id(node) in self.marks:
             return self.marks[id(node)]
         if self.aggregate is not None and (kind in AGGREGATES or isinstance(node, self.aggregates)):
