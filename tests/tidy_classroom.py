@@ -4,9 +4,10 @@ Paths of its package begin with "classroom/".
 """
 
 from importlib import import_module
+from pathlib import Path
 
 import tacit
-from tests.tidy_rules import LEVEL, Tree, imported_names
+from tests.tidy_rules import LEVEL, Tree, imported_names, stated_names
 
 
 def classroom_by_the_faces(tree: Tree) -> list[str]:
@@ -23,6 +24,7 @@ def is_public(parts: list[str]) -> bool:
     """Whether `tacit` followed by these parts is the root, one of its names, a room, or a name that a room states."""
     if len(parts) < 2:
         return not parts or parts[0] in LEVEL or parts[0] in tacit.__all__
-    room = import_module(f"tacit.{parts[0]}") if parts[0] in LEVEL else None
-    stated = [] if room is None else getattr(room, "__all__", dir(room) if parts[0] == "errors" else [])
-    return len(parts) == 2 and parts[1] in stated
+    if len(parts) > 2 or parts[0] not in LEVEL:
+        return False
+    room = import_module(f"tacit.{parts[0]}")
+    return parts[1] in (dir(room) if parts[0] == "errors" else stated_names(Path(room.__file__ or "").read_text()))
