@@ -51,7 +51,7 @@ def kind_of(expression: Expression, kinds: ColumnKinds) -> Kind:
             hint = did_you_mean(expression.name, kinds)
         raise QueryRefused(f"there is no column '{expression.name}'{hint}")
     arguments = tuple(kind_of(argument, kinds) for argument in expression.arguments)
-    return function(expression.function).kind(arguments, CheckedCall(expression, show))
+    return function(expression.function).kind_of_call(arguments, CheckedCall(expression, show))
 
 
 def canonical(expression: Expression, kinds: ColumnKinds) -> Expression:

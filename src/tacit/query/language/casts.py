@@ -44,17 +44,9 @@ from tacit.query.nodes import Call, Expression, Value
 _NUMBER_CHARACTERS = 50
 _FLOAT_PLACES = 15  # the digits after the point that ROUND gives a float
 _READ_ONCE = Cost(bytes_read=looks(1))
-_VALUES: dict[str, Callable[..., Any]] = {
-    "bool": as_bool,
-    "int": as_int,
-    "float": to_float,
-    "text": to_text,
-    "date": as_date,
-    "timestamp": as_timestamp,
-}
 
 
-def _cast(target: Kind, meaning: str, *sources: str, cost: Cost = _READ_ONCE) -> Function:
+def _cast(target: Kind, run: Callable[..., Any], meaning: str, *sources: str, cost: Cost = _READ_ONCE) -> Function:
     """Return the cast to every kind but decimal, which needs its digits."""
     return Function(
         f"cast_{target.type}",
@@ -62,7 +54,7 @@ def _cast(target: Kind, meaning: str, *sources: str, cost: Cost = _READ_ONCE) ->
         meaning,
         _cast_kind(target, sources),
         rewrite=_without_idle_cast(target),
-        evaluate=strict(_VALUES[target.type]),
+        evaluate=strict(run),
         notation=Notation(_write_cast(target.type)),
         cost=cost,
     )
@@ -142,18 +134,21 @@ def _number_length(parts: list[Length]) -> Length:
 CASTS = (
     _cast(
         BOOL,
+        as_bool,
         "an int: whether it is not 0; text, trimmed, in any case: true or false, else NULL",
         *("bool", "int", "text"),
         cost=Cost(mentions=2, bytes_read=looks(1)),
     ),
     _cast(
         INT,
+        as_int,
         "a decimal or float without its digits after the point (toward 0), NULL beyond 64 bits; true is 1; text,"
         " trimmed: an optional sign and at most 30 digits 0 to 9, else NULL",
         *("bool", "int", "decimal", "float", "text"),
     ),
     _cast(
         FLOAT,
+        to_float,
         "the nearest float; text, trimmed: sign, at most 40 digits on each side of an optional point, an optional"
         " exponent (e or E, sign, at most 3 digits), else NULL; text beyond the largest float is NULL",
         *("int", "decimal", "float", "text"),
@@ -173,6 +168,7 @@ CASTS = (
     ),
     _cast(
         TEXT,
+        to_text,
         "an int in digits; a decimal with all its scale's digits, 0.50; true or false; a date as 2011-01-31",
         *("text", "int", "decimal", "bool", "date"),
         cost=Cost(
@@ -183,12 +179,14 @@ CASTS = (
     ),
     _cast(
         DATE,
+        as_date,
         "a timestamp's day; text: the day of CAST(a AS TIMESTAMP), so in UTC if it has an offset",
         *("date", "timestamp", "text"),
         cost=Cost(mentions=9, bytes_read=looks(1)),
     ),
     _cast(
         TIMESTAMP,
+        as_timestamp,
         "a date's midnight; text, trimmed: YYYY-MM-DD, or with T or a space HH:MM or HH:MM:SS and at most 9 more digits"
         " after a point (rounded down to microseconds), then perhaps Z or an offset below 16 hours such as +02, +0200"
         " or +02:00, which is taken off so that it is in UTC; in the calendar and below 24:00:00, else NULL",

@@ -5,7 +5,7 @@ To add a function, write one record (`operators.py`, `casts.py` or `named_functi
 look a function up in its record: its types, its one canonical form, its text, its value on the noisy answer, its cost.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -118,7 +118,7 @@ class Function:
     """A function or operator, with all facts about it in the question language.
 
     `form` is how people write it. `meaning` is its value on every input, in words. `kind` takes the kinds of the
-    arguments and returns the result's, or refuses. Before that, `adapt` turns constants into the type they meet. After
+    arguments and returns the result's, or refuses; `counts` are the numbers of arguments that it may have. Before that, `adapt` turns constants into the type they meet. After
     it, `rewrite` returns the one tree for all ways of writing the same. `evaluate` is its value in Python, for the
     noisy answer, on the values of its arguments, None for NULL. `limit` refuses a call that is too large.
     """
@@ -133,6 +133,23 @@ class Function:
     notation: Notation = Notation()
     cost: Cost = Cost()
     limit: Callable[[Call], None] | None = None
+    counts: tuple[int, ...] | None = None
+
+    def kind_of_call(self, kinds: Kinds, where: CheckedCall) -> Kind:
+        """Return the kind of a call's result, or refuse the call."""
+        if self.counts is not None and len(kinds) not in self.counts:
+            raise QueryRefused(f"{where} has {len(kinds)} argument(s)\nhint: write {self.form}")
+        return self.kind(kinds, where)
+
+
+def gives(result: Kind, rule: TypeRule) -> TypeRule:
+    """Return the rule of a function that takes the arguments of another rule, and gives this kind."""
+
+    def kind(kinds: Kinds, where: CheckedCall) -> Kind:
+        rule(kinds, where)
+        return result
+
+    return kind
 
 
 def one_kind(kinds: Kinds, where: object) -> Kind:
@@ -153,16 +170,27 @@ def text(kinds: Kinds, where: object) -> Kind:
     return TEXT
 
 
-def numbers(kinds: Kinds, where: object, *, align: bool = True) -> Kind:
-    """Return the kind two numbers share; without `align` only whether it is int, decimal or float."""
+def any_numbers(kinds: Kinds, where: object) -> Kind:
+    """Return whether numbers are together int, decimal or float."""
     refuse_null(kinds, where)
     for kind in kinds:
         if not kind.is_number:
             raise QueryRefused(f"{where} needs numbers, but has {phrase(kind)}\nhint: {_way_to_number(kind)}")
-    if align:
-        return common(kinds[0], kinds[1], where=where)
     types = {kind.type for kind in kinds}
     return FLOAT if "float" in types else decimal(1, 0) if "decimal" in types else INT
+
+
+def numbers(kinds: Kinds, where: object) -> Kind:
+    """Return the kind that two numbers share."""
+    any_numbers(kinds, where)
+    return common(kinds[0], kinds[1], where=where)
+
+
+def whole_numbers(kinds: Kinds, where: object) -> Kind:
+    """Return int, if all arguments are whole numbers."""
+    if any_numbers(kinds, where) != INT:
+        raise QueryRefused(f"{where} needs whole numbers\nhint: CAST(x AS INT) % 10, or FLOOR(a / b) for a // b")
+    return INT
 
 
 def number(kinds: Kinds, where: object) -> Kind:
@@ -175,12 +203,6 @@ def refuse_null(kinds: Kinds, where: object) -> None:
     """Refuse a call that is NULL on every row."""
     if any(kind.type == "null" for kind in kinds):
         raise QueryRefused(f"{where} is NULL for every row\nhint: write x IS NULL or x IS NOT NULL")
-
-
-def refuse_count(kinds: Kinds, where: object, counts: tuple[int, ...], form: str) -> None:
-    """Refuse a call with another number of arguments."""
-    if len(kinds) not in counts:
-        raise QueryRefused(f"{where} has {len(kinds)} argument(s)\nhint: write {form}")
 
 
 def _way_to_number(kind: Kind) -> str:
@@ -209,6 +231,32 @@ def adapted_together(arguments: tuple[Expression, ...], kind_of: KindOf, where: 
     if target.is_number and "float" in constants:
         target = FLOAT
     return tuple(adapted_one(argument, target) for argument in arguments)
+
+
+def as_floats(checked: CheckedCall, _kind_of: KindOf) -> Call:
+    """Return the call with its constants as floats."""
+    call = checked.call
+    return Call(call.function, tuple(adapted_one(argument, FLOAT) for argument in call.arguments))
+
+
+def flat_parts(call: Call) -> tuple[Expression, ...]:
+    """Return the arguments of a call, with those of calls of the same function in their place."""
+    parts: list[Expression] = []
+    for argument in call.arguments:
+        is_same = isinstance(argument, Call) and argument.function == call.function
+        parts += argument.arguments if isinstance(argument, Call) and is_same else (argument,)
+    return tuple(parts)
+
+
+def each_once(arguments: Iterable[Expression]) -> tuple[Expression, ...]:
+    """Return arguments in their one order, each once."""
+    parts = {repr(argument): argument for argument in arguments}
+    return tuple(parts[text] for text in sorted(parts))
+
+
+def only_one(function: str, arguments: tuple[Expression, ...]) -> Expression:
+    """Return a call, or its argument if there is one only."""
+    return arguments[0] if len(arguments) == 1 else Call(function, arguments)
 
 
 def adapted_one(argument: Expression, kind: Kind) -> Expression:

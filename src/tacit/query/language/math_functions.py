@@ -10,33 +10,26 @@ from datetime import date, datetime
 from typing import Any
 
 from tacit.errors import QueryRefused
-from tacit.query.kind import DATE, FLOAT, INT, INT_MOST, TEXT, Kind, phrase
+from tacit.query.kind import DATE, FLOAT, INT_MOST, TEXT, Kind, phrase
 from tacit.query.language.functions import (
     BytesOf,
     CheckedCall,
     Cost,
     Function,
-    KindOf,
     Kinds,
     Length,
-    adapted_one,
+    any_numbers,
     as_float,
+    as_floats,
+    gives,
     infix,
-    numbers,
-    refuse_count,
     settled,
     strict,
+    whole_numbers,
 )
 from tacit.query.nodes import Call, Value
 
 # --- whole division ---
-
-
-def _whole_kind(kinds: Kinds, where: CheckedCall) -> Kind:
-    numbers(kinds, where, align=False)
-    if any(kind.type != "int" for kind in kinds):
-        raise QueryRefused(f"{where}: // needs whole numbers\nhint: FLOOR(a / b)")
-    return INT
 
 
 def _whole_quotient(top: int, bottom: int) -> int | None:
@@ -48,20 +41,6 @@ def _whole_quotient(top: int, bottom: int) -> int | None:
 
 
 # --- roots, powers, logarithms ---
-
-
-def _float_kind(count: int, form: str) -> Callable[[Kinds, CheckedCall], Kind]:
-    def kind(kinds: Kinds, where: CheckedCall) -> Kind:
-        refuse_count(kinds, where, (count,), form)
-        numbers((kinds[0], kinds[-1]), where, align=False)
-        return FLOAT
-
-    return kind
-
-
-def _as_floats(checked: CheckedCall, _kind_of: KindOf) -> Call:
-    call = checked.call
-    return Call(call.function, tuple(adapted_one(argument, FLOAT) for argument in call.arguments))
 
 
 def _of_floats(run: Callable[..., float | None]) -> Callable[..., Any]:
@@ -101,10 +80,11 @@ def _real(name: str, form: str, meaning: str, evaluate: Callable[..., float | No
         name,
         form,
         meaning,
-        _float_kind(count, form.split(" or ", maxsplit=1)[0]),
-        adapt=_as_floats,
+        gives(FLOAT, any_numbers),
+        adapt=as_floats,
         evaluate=_of_floats(evaluate),
         cost=Cost(mentions=2),
+        counts=(count,),
     )
 
 
@@ -114,7 +94,7 @@ MATHS = (
         "a // b",
         "the quotient of whole numbers without its digits after the point (toward 0); NULL if b is 0, and beyond 64"
         " bits",
-        _whole_kind,
+        whole_numbers,
         evaluate=strict(_whole_quotient),
         notation=infix("//"),
         cost=Cost(mentions=3, mentions_by_constant=1),
@@ -209,7 +189,6 @@ def format_parts(written: str) -> list[str] | None:
 
 
 def _text_kind(kinds: Kinds, where: CheckedCall) -> Kind:
-    refuse_count(kinds, where, (2,), "STRFTIME(x, '%Y-%m')")
     if not kinds[0].is_time:
         raise QueryRefused(
             f"{where} needs a date or timestamp, but has {phrase(kinds[0])}\nhint: CAST(x AS DATE) reads text"
@@ -255,6 +234,7 @@ FORMATS = (
         " number (Monday is 1; Sunday is 7 or 0), %V the ISO week, %% a percent sign; the format is a constant",
         _text_kind,
         evaluate=strict(_time_as_text),
+        counts=(2,),
         cost=Cost(text_bytes=_text_bytes, text_length=_text_length),
     ),
 )

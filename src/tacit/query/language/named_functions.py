@@ -35,11 +35,14 @@ from tacit.query.language.functions import (
     aligned,
     all_adapted,
     by_name,
+    each_once,
+    flat_parts,
+    gives,
     longest,
     looks,
     number,
     one_kind,
-    refuse_count,
+    only_one,
     same_bytes,
     strict,
     text,
@@ -62,9 +65,7 @@ def _extreme_kind(kinds: Kinds, where: CheckedCall) -> Kind:
 
 def _in_one_order(checked: CheckedCall, _kind_of: KindOf) -> Expression:
     """LEAST or GREATEST with each argument once, sorted."""
-    parts = {repr(argument): argument for argument in checked.call.arguments}
-    ordered = tuple(parts[text] for text in sorted(parts))
-    return ordered[0] if len(ordered) == 1 else Call(checked.call.function, ordered)
+    return only_one(checked.call.function, each_once(checked.call.arguments))
 
 
 def _extreme(*, last: bool) -> Callable[..., Any]:
@@ -81,19 +82,7 @@ def _extreme(*, last: bool) -> Callable[..., Any]:
     return run
 
 
-def _magnitude_kind(kinds: Kinds, where: CheckedCall) -> Kind:
-    refuse_count(kinds, where, (1,), "ABS(x)")
-    return number(kinds, where)
-
-
-def _whole_kind(kinds: Kinds, where: CheckedCall) -> Kind:
-    refuse_count(kinds, where, (1,), "FLOOR(x) or CEIL(x)")
-    number(kinds, where)
-    return INT
-
-
 def _round_kind(kinds: Kinds, where: CheckedCall) -> Kind:
-    refuse_count(kinds, where, (1, 2), "ROUND(x) or ROUND(x, 2)")
     kind = number(kinds, where)
     if len(kinds) == 1:
         return INT
@@ -151,8 +140,9 @@ NUMBERS = (
         "abs",
         "ABS(a)",
         "a without its sign; the least int lacks an opposite, so NULL",
-        _magnitude_kind,
+        number,
         evaluate=strict(abs),
+        counts=(1,),
     ),
     Function(
         "round",
@@ -165,22 +155,25 @@ NUMBERS = (
         _round_kind,
         rewrite=_without_idle_rounding,
         evaluate=strict(rounded),
+        counts=(1, 2),
         cost=Cost(mentions=4),
     ),
     Function(
         "floor",
         "FLOOR(a)",
         "the last whole number up to a, as an int; NULL beyond 64 bits and for ±Inf",
-        _whole_kind,
+        gives(INT, number),
         evaluate=strict(floor_of),
+        counts=(1,),
         rewrite=_without_idle_rounding,
     ),
     Function(
         "ceil",
         "CEIL(a)",
         "the first whole number from a on, as an int; NULL beyond 64 bits and for ±Inf",
-        _whole_kind,
+        gives(INT, number),
         evaluate=strict(ceil_of),
+        counts=(1,),
         rewrite=_without_idle_rounding,
     ),
 )
@@ -225,14 +218,7 @@ FOLDS = (
 )
 
 
-def _length_kind(kinds: Kinds, where: CheckedCall) -> Kind:
-    refuse_count(kinds, where, (1,), "LENGTH(x)")
-    text(kinds, where)
-    return INT
-
-
 def _substring_kind(kinds: Kinds, where: CheckedCall) -> Kind:
-    refuse_count(kinds, where, (2, 3), "SUBSTRING(x, 1, 3)")
     text(kinds[:1], where)
     for index, least in ((1, 1), (2, 0))[: len(kinds) - 1]:
         given = where.constant(index)
@@ -251,7 +237,6 @@ def _substring_bytes(call: Call, bytes_of: BytesOf) -> int:
 
 
 def _replace_kind(kinds: Kinds, where: CheckedCall) -> Kind:
-    refuse_count(kinds, where, (3,), "REPLACE(x, 'a', 'b')")
     text(kinds, where)
     old, new = where.constant(1), where.constant(2)
     if not isinstance(old, str) or not isinstance(new, str) or not old:
@@ -277,11 +262,7 @@ def _replace_length(parts: list[Length]) -> Length:
 
 def _flat(checked: CheckedCall, _kind_of: KindOf) -> Expression:
     """CONCAT without nested CONCATs: any NULL argument makes NULL, so brackets do not matter."""
-    parts: list[Expression] = []
-    for argument in checked.call.arguments:
-        nested = isinstance(argument, Call) and argument.function == "concat"
-        parts += argument.arguments if isinstance(argument, Call) and nested else (argument,)
-    return parts[0] if len(parts) == 1 else Call("concat", tuple(parts))
+    return only_one("concat", flat_parts(checked.call))
 
 
 def _concat_bytes(call: Call, bytes_of: BytesOf) -> int:
@@ -297,8 +278,9 @@ TEXTS = (
         "length",
         "LENGTH(a)",
         "how many code points a has; 0 for empty text",
-        _length_kind,
+        gives(INT, text),
         evaluate=strict(len),
+        counts=(1,),
         cost=Cost(bytes_read=looks(1)),
     ),
     Function(
@@ -308,6 +290,7 @@ TEXTS = (
         "text if it ends before the start; start and length are constants",
         _substring_kind,
         evaluate=strict(substring),
+        counts=(2, 3),
         cost=Cost(bytes_read=looks(1), text_bytes=_substring_bytes),
     ),
     Function(
@@ -326,6 +309,7 @@ TEXTS = (
         " constants, and old is not empty",
         _replace_kind,
         evaluate=strict(replaced),
+        counts=(3,),
         cost=Cost(mentions=4, bytes_read=looks(3), text_bytes=_replace_bytes, text_length=_replace_length),
     ),
 )
@@ -354,28 +338,24 @@ REACH = {"month": 12 * 9_999 - 1, "day": _DAYS - 1, "second": _DAYS * 86_400 - 1
 
 
 def _part_kind(kinds: Kinds, where: CheckedCall) -> Kind:
-    refuse_count(kinds, where, (2,), "EXTRACT(YEAR FROM x)")
     _unit(where, 0, PARTS, "EXTRACT(YEAR FROM x)")
     _times(kinds[1:], where, clock=where.constant(0) in CLOCK)
     return INT
 
 
 def _start_kind(kinds: Kinds, where: CheckedCall) -> Kind:
-    refuse_count(kinds, where, (2,), "DATE_TRUNC('month', x)")
     _unit(where, 0, UNITS, "DATE_TRUNC('month', x)")
     _times(kinds[1:], where, clock=where.constant(0) in CLOCK)
     return kinds[1]
 
 
 def _difference_kind(kinds: Kinds, where: CheckedCall) -> Kind:
-    refuse_count(kinds, where, (3,), "DATE_DIFF('day', a, b)")
     _unit(where, 0, UNITS, "DATE_DIFF('day', a, b)")
     _times(kinds[1:], where)
     return INT
 
 
 def _moved_kind(kinds: Kinds, where: CheckedCall) -> Kind:
-    refuse_count(kinds, where, (3,), "x + INTERVAL 3 DAY")
     _times(kinds[:1], where)
     unit, number = _unit(where, 2, tuple(STEPS), "x + INTERVAL 3 DAY"), where.constant(1)
     step, size = STEPS[unit]
@@ -450,6 +430,7 @@ TIMES = (
         " QUARTER(a), MONTH(a), WEEK(a), DAY(a), HOUR(a), MINUTE(a) and SECOND(a) are the same",
         _part_kind,
         evaluate=strict(part_of),
+        counts=(2,),
         notation=Notation(_write_part),
     ),
     Function(
@@ -459,6 +440,7 @@ TIMES = (
         "stays a date, without hours",
         _start_kind,
         evaluate=strict(start_of),
+        counts=(2,),
     ),
     Function(
         "date_diff",
@@ -468,6 +450,7 @@ TIMES = (
         _difference_kind,
         adapt=_times_adapted,
         evaluate=strict(starts_between),
+        counts=(3,),
         cost=Cost(mentions=4),
     ),
     Function(
@@ -479,6 +462,7 @@ TIMES = (
         _moved_kind,
         rewrite=_in_steps,
         evaluate=strict(moved),
+        counts=(3,),
         notation=Notation(_write_interval, is_operator=True),
         cost=Cost(mentions=2),
     ),

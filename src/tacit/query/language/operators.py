@@ -21,20 +21,26 @@ from tacit.query.language.functions import (
     Notation,
     Pen,
     Rewrite,
-    adapted_one,
     adapted_together,
     aligned,
     all_adapted,
+    any_numbers,
     as_float,
+    as_floats,
+    each_once,
+    flat_parts,
+    gives,
     infix,
     number,
     numbers,
     one_kind,
+    only_one,
     refuse_null,
     same_bytes,
     settled,
     strict,
     text,
+    whole_numbers,
 )
 from tacit.query.literal import Wild, like, pattern_parts
 from tacit.query.nodes import Call, Expression, Value
@@ -105,14 +111,7 @@ def _logic_kind(kinds: Kinds, where: CheckedCall) -> Kind:
 
 def _joined(checked: CheckedCall, _kind_of: KindOf) -> Expression:
     """Nested ANDs (or ORs) as one, each part once, sorted."""
-    call = checked.call
-    parts: dict[str, Expression] = {}
-    for argument in call.arguments:
-        same = isinstance(argument, Call) and argument.function == call.function
-        for part in argument.arguments if isinstance(argument, Call) and same else (argument,):
-            parts[repr(part)] = part
-    ordered = tuple(parts[text] for text in sorted(parts))
-    return ordered[0] if len(ordered) == 1 else Call(call.function, ordered)
+    return only_one(checked.call.function, each_once(flat_parts(checked.call)))
 
 
 def _without_double_not(checked: CheckedCall, _kind_of: KindOf) -> Expression:
@@ -166,8 +165,7 @@ def _in_one_order(checked: CheckedCall, kind_of: KindOf) -> Expression:
     tested, *constants = checked.call.arguments
     if not constants or not all(isinstance(constant, Value) for constant in constants):
         raise QueryRefused(f"{checked}: IN needs a list of constants\nhint: for other values write x = a OR x = b")
-    each = {repr(constant): constant for constant in constants}
-    ordered = tuple(each[text] for text in sorted(each))
+    ordered = each_once(constants)
     if len(ordered) > 1:
         return Call("in", (tested, *ordered))
     return _equal_in_order(replace(checked, call=Call("=", (tested, ordered[0]))), kind_of)
@@ -187,11 +185,6 @@ def _limit_in(call: Call) -> None:
         raise QueryRefused(
             f"IN lists {len(call.arguments) - 1} values; at most {IN_VALUES_MAX} fit\nhint: use a range, or public keys"
         )
-
-
-def _like_kind(kinds: Kinds, where: CheckedCall) -> Kind:
-    text(kinds, where)
-    return BOOL
 
 
 def _without_idle_escape(checked: CheckedCall, _kind_of: KindOf) -> Expression:
@@ -253,7 +246,7 @@ _TESTS = (
         "a LIKE 'x%' [ESCAPE '!']",
         "whether all of a matches: % is any run of characters, newlines too, _ is any one code point, the escape makes"
         " the next character plain, all else is itself; case counts; a backslash is plain unless it is the escape",
-        _like_kind,
+        gives(BOOL, text),
         rewrite=_without_idle_escape,
         evaluate=_evaluate_like,
         notation=Notation(_write_like, is_operator=True),
@@ -280,32 +273,15 @@ def _sum_kind(kinds: Kinds, where: CheckedCall) -> Kind:
 
 
 def _product_kind(kinds: Kinds, where: CheckedCall) -> Kind:
-    both = numbers(kinds, where, align=False)
+    both = any_numbers(kinds, where)
     if both.type == "decimal":
         return fits(kinds[0].digits + kinds[1].digits, kinds[0].scale + kinds[1].scale, where=where)
     return INT if both.type == "int" else both
 
 
-def _quotient_kind(kinds: Kinds, where: CheckedCall) -> Kind:
-    numbers(kinds, where, align=False)
-    return FLOAT
-
-
-def _remainder_kind(kinds: Kinds, where: CheckedCall) -> Kind:
-    numbers(kinds, where, align=False)
-    if any(kind.type != "int" for kind in kinds):
-        raise QueryRefused(f"{where}: % needs whole numbers\nhint: CAST(x AS INT) % 10")
-    return INT
-
-
-def _as_floats(checked: CheckedCall, _kind_of: KindOf) -> Call:
-    call = checked.call
-    return Call(call.function, tuple(adapted_one(argument, FLOAT) for argument in call.arguments))
-
-
 def _as_floats_beside_one(checked: CheckedCall, kind_of: KindOf) -> Call:
     if any(kind_of(argument).type == "float" for argument in checked.call.arguments):
-        return _as_floats(checked, kind_of)
+        return as_floats(checked, kind_of)
     return checked.call
 
 
@@ -363,8 +339,8 @@ _ARITHMETIC = (
         "/",
         "a / b",
         "the quotient of both as floats, always a float; NULL if b is 0, or both are ±Inf",
-        _quotient_kind,
-        adapt=_as_floats,
+        gives(FLOAT, any_numbers),
+        adapt=as_floats,
         evaluate=strict(_divided),
         notation=infix("/"),
         cost=Cost(mentions=2, mentions_by_constant=1),
@@ -373,7 +349,7 @@ _ARITHMETIC = (
         "%",
         "a % b",
         "the remainder of whole numbers, with a's sign; NULL if b is 0",
-        _remainder_kind,
+        whole_numbers,
         evaluate=strict(remainder),
         notation=infix("%"),
         cost=Cost(mentions=3, mentions_by_constant=1),
