@@ -4,7 +4,7 @@ Such an expression is SQL text that grows as it is combined, and it is parsed wh
 checks, refusals and limits of text hold for it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
@@ -15,6 +15,16 @@ from tacit.query.kind import value_of
 from tacit.query.sql.sql_text import show, show_name
 
 Constant: TypeAlias = "bool | int | float | str | Fraction | date | None"
+
+
+def _infix(sign: str) -> "Callable[[Col, Col | Constant], Col]":
+    """Return the operator of a sign between two expressions."""
+    return lambda left, right: left._with(sign, right)
+
+
+def _infix_after(sign: str) -> "Callable[[Col, Constant], Col]":
+    """Return the same for a constant that comes first."""
+    return lambda right, left: _read(left)._with(sign, right)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -46,58 +56,23 @@ class Col:
     def __ne__(self, other: object) -> "Col":  # type: ignore[override]
         return self._compared("<>", other)
 
-    def __lt__(self, other: "Col | Constant") -> "Col":
-        return self._with("<", other)
+    __lt__ = _infix("<")
+    __le__ = _infix("<=")
+    __gt__ = _infix(">")
+    __ge__ = _infix(">=")
 
-    def __le__(self, other: "Col | Constant") -> "Col":
-        return self._with("<=", other)
-
-    def __gt__(self, other: "Col | Constant") -> "Col":
-        return self._with(">", other)
-
-    def __ge__(self, other: "Col | Constant") -> "Col":
-        return self._with(">=", other)
-
-    # logic
-    def __and__(self, other: "Col") -> "Col":
-        return self._with("AND", other)
-
-    def __or__(self, other: "Col") -> "Col":
-        return self._with("OR", other)
+    # logic and arithmetic
+    __and__ = _infix("AND")
+    __or__ = _infix("OR")
+    __add__, __radd__ = _infix("+"), _infix_after("+")
+    __sub__, __rsub__ = _infix("-"), _infix_after("-")
+    __mul__, __rmul__ = _infix("*"), _infix_after("*")
+    __truediv__, __rtruediv__ = _infix("/"), _infix_after("/")
+    __floordiv__ = _infix("//")
+    __mod__ = _infix("%")
 
     def __invert__(self) -> "Col":
         return Col(f"NOT {_bracketed(self)}", binds="NOT")
-
-    # arithmetic
-    def __add__(self, other: "Col | Constant") -> "Col":
-        return self._with("+", other)
-
-    def __radd__(self, other: "Constant") -> "Col":
-        return _read(other)._with("+", self)
-
-    def __sub__(self, other: "Col | Constant") -> "Col":
-        return self._with("-", other)
-
-    def __rsub__(self, other: "Constant") -> "Col":
-        return _read(other)._with("-", self)
-
-    def __mul__(self, other: "Col | Constant") -> "Col":
-        return self._with("*", other)
-
-    def __rmul__(self, other: "Constant") -> "Col":
-        return _read(other)._with("*", self)
-
-    def __truediv__(self, other: "Col | Constant") -> "Col":
-        return self._with("/", other)
-
-    def __rtruediv__(self, other: "Constant") -> "Col":
-        return _read(other)._with("/", self)
-
-    def __floordiv__(self, other: "Col | Constant") -> "Col":
-        return self._with("//", other)
-
-    def __mod__(self, other: "Col | Constant") -> "Col":
-        return self._with("%", other)
 
     def __pow__(self, other: "Col | Constant") -> "Col":
         return self._called("POWER", other)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeAlias
 
 from tacit.errors import InvalidParameter, QueryRefused, did_you_mean
 from tacit.privacy import Number, decimal_meaning, is_long, positive, whole
@@ -34,6 +34,9 @@ from tacit.query.sql.rows import parse_expression
 from tacit.query.typecheck import canonical, column_kinds
 from tacit.tables import Declaration, RowUnit, is_auto, read_between
 
+Between: TypeAlias = Sequence[Number] | None
+Step: TypeAlias = Number | None
+Of: TypeAlias = QuantileOf | None
 SMALLEST_MOST = 10**9
 QUANTILE_WORDS = {Fraction(0): "min", Fraction(1, 2): "median", Fraction(1): "max"}
 
@@ -76,33 +79,28 @@ def count_distinct(of: str | Col, *, per_unit: int | None = None) -> AggregateSp
     return AggregateSpec("count_distinct", of, per_unit=None if per_unit is None else whole(per_unit, name="per_unit"))
 
 
-def sum(of: str | Col, *, between: Sequence[Number] | None = None, step: Number | None = None) -> AggregateSpec:
+def sum(of: str | Col, *, between: Between = None, step: Step = None) -> AggregateSpec:
     """Return the sum of a column or an expression; `between` is its public range if none is declared."""
     return AggregateSpec("sum", of, between, step)
 
 
-def mean(of: str | Col, *, between: Sequence[Number] | None = None, step: Number | None = None) -> AggregateSpec:
+def mean(of: str | Col, *, between: Between = None, step: Step = None) -> AggregateSpec:
     """Return the mean of a column or an expression; `between` is its public range if none is declared."""
     return AggregateSpec("mean", of, between, step)
 
 
-def variance(of: str | Col, *, between: Sequence[Number] | None = None, step: Number | None = None) -> AggregateSpec:
+def variance(of: str | Col, *, between: Between = None, step: Step = None) -> AggregateSpec:
     """Return the variance of a column (the mean squared distance from the mean), with count, sum and mean for free."""
     return AggregateSpec("variance", of, between, step)
 
 
-def std(of: str | Col, *, between: Sequence[Number] | None = None, step: Number | None = None) -> AggregateSpec:
+def std(of: str | Col, *, between: Between = None, step: Step = None) -> AggregateSpec:
     """Return the standard deviation of a column."""
     return AggregateSpec("std", of, between, step)
 
 
 def quantile(
-    column: str | Col,
-    fraction: Number,
-    *,
-    between: Sequence[Number] | None = None,
-    step: Number | None = None,
-    of: QuantileOf | None = None,
+    column: str | Col, fraction: Number, *, between: Between = None, step: Step = None, of: Of = None
 ) -> AggregateSpec:
     """Return a quantile of a column, e.g. quantile("days", 0.9); its interval is paid for in the same call.
 
@@ -137,56 +135,30 @@ def quantile_name(of: str, fraction: Number) -> str:
     return f"{of}_p{float(percent):g}".replace(".", "_")
 
 
-def median(
-    column: str | Col,
-    *,
-    between: Sequence[Number] | None = None,
-    step: Number | None = None,
-    of: QuantileOf | None = None,
-) -> AggregateSpec:
+def median(column: str | Col, *, between: Between = None, step: Step = None, of: Of = None) -> AggregateSpec:
     """Return the median of a column, of people or of rows as `quantile` is."""
     return quantile(column, Fraction(1, 2), between=between, step=step, of=of)
 
 
-def min(
-    column: str | Col,
-    *,
-    between: Sequence[Number] | None = None,
-    step: Number | None = None,
-    of: QuantileOf | None = None,
-) -> AggregateSpec:
+def min(column: str | Col, *, between: Between = None, step: Step = None, of: Of = None) -> AggregateSpec:
     """Return about the least value of a column: a low quantile, far enough inside for its noise."""
     return quantile(column, 0, between=between, step=step, of=of)
 
 
-def max(
-    column: str | Col,
-    *,
-    between: Sequence[Number] | None = None,
-    step: Number | None = None,
-    of: QuantileOf | None = None,
-) -> AggregateSpec:
+def max(column: str | Col, *, between: Between = None, step: Step = None, of: Of = None) -> AggregateSpec:
     """Return about the greatest value of a column: a high quantile, far enough inside for its noise."""
     return quantile(column, 1, between=between, step=step, of=of)
 
 
 def covariance(
-    of: str | Col,
-    other: str | Col,
-    *,
-    between: Sequence[Number] | None = None,
-    other_between: Sequence[Number] | None = None,
+    of: str | Col, other: str | Col, *, between: Between = None, other_between: Between = None
 ) -> AggregateSpec:
     """Return the covariance of two columns, over the rows where both have a value."""
     return AggregateSpec("covariance", of, between, other=other, other_between=other_between)
 
 
 def correlation(
-    of: str | Col,
-    other: str | Col,
-    *,
-    between: Sequence[Number] | None = None,
-    other_between: Sequence[Number] | None = None,
+    of: str | Col, other: str | Col, *, between: Between = None, other_between: Between = None
 ) -> AggregateSpec:
     """Return the correlation of two columns, over the rows where both have a value."""
     return AggregateSpec("correlation", of, between, other=other, other_between=other_between)

@@ -7,7 +7,11 @@
 No cast raises, every name and text is quoted in one place, and the type of every value is known before it is run.
 """
 
-from tacit.typed_sql.combining import (
+from tacit.typed_sql.running import Connection, connected
+from tacit.typed_sql.selects import Lent, Stored, Table
+from tacit.typed_sql.types import Type, decimal
+from tacit.typed_sql.values import (
+    Value,
     cases,
     coalesce,
     dense_rank,
@@ -15,12 +19,12 @@ from tacit.typed_sql.combining import (
     greatest,
     interval,
     least,
+    literal,
+    null,
+    quoted,
     row_number,
     struct,
+    text_of,
     window,
 )
-from tacit.typed_sql.running import Connection, connected
-from tacit.typed_sql.selects import Lent, Stored, Table
-from tacit.typed_sql.types import Type, decimal
-from tacit.typed_sql.values import Value, literal, null, quoted, text_of
 from tacit.typed_sql.writing import sql_of

@@ -12,9 +12,8 @@ import pyarrow as pa
 
 if TYPE_CHECKING:
     from tacit.typed_sql.running import Connection
-from tacit.typed_sql.combining import columns_in
 from tacit.typed_sql.types import INT64, Type, of_arrow
-from tacit.typed_sql.values import Column, Constant, Value, as_value, quoted
+from tacit.typed_sql.values import Column, Constant, Value, as_value, columns_in, quoted
 
 Given = str | Value | Sequence[str | Value]
 

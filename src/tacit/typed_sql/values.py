@@ -1,4 +1,4 @@
-"""Values of rows: pieces of SQL, and the type that they have.
+"""Values of rows: pieces of SQL, and the type that they have; choices, functions and windows of several values.
 
 A piece is text, another value, or a column. Pieces become one text when a relation is written (`writing.py`). Every
 operation stands in parentheses. Every cast is a TRY_CAST, which gives NULL where a cell does not fit. Every text and
@@ -6,9 +6,9 @@ every name is quoted here, by `text_of` and `quoted`, and nowhere else.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tacit.typed_sql.types import (
     BOOLEAN,
@@ -21,6 +21,7 @@ from tacit.typed_sql.types import (
     INTERVAL,
     NULL,
     STRING,
+    STRUCT,
     TIMESTAMP,
     Type,
     decimal,
@@ -33,10 +34,14 @@ from tacit.typed_sql.types import (
 )
 
 if TYPE_CHECKING:
-    from tacit.typed_sql.combining import Window
     from tacit.typed_sql.selects import Table
 
 Constant = bool | int | float | str | None
+
+
+def _method(name: str, dtype: Type) -> "Callable[[Value], Value]":
+    """Return a function of DuckDB's of a value alone, as a method of values."""
+    return lambda value: call(name, dtype, value)
 
 
 class Value:
@@ -160,13 +165,8 @@ class Value:
         """Return whether it is not NULL."""
         return Value(("(", self, " IS NOT NULL)"), BOOLEAN)
 
-    def isnan(self) -> "Value":
-        """Return whether a float is NaN."""
-        return call("ISNAN", BOOLEAN, self)
-
-    def isinf(self) -> "Value":
-        """Return whether a float is infinite."""
-        return call("ISINF", BOOLEAN, self)
+    isnan = _method("ISNAN", BOOLEAN)
+    isinf = _method("ISINF", BOOLEAN)
 
     def nullif(self, other: "Value | Constant") -> "Value":
         """Return NULL where it equals another value, else itself."""
@@ -187,9 +187,7 @@ class Value:
         """Return -1, 0 or 1; 0 for NaN."""
         return call("SIGN", INT8, self)
 
-    def sqrt(self) -> "Value":
-        """Return its square root."""
-        return call("SQRT", FLOAT64, self)
+    sqrt = _method("SQRT", FLOAT64)
 
     def floor(self) -> "Value":
         """Return the next whole number below, as the type that it has; NaN and infinities stay."""
@@ -210,21 +208,14 @@ class Value:
 
     # --- texts ---
 
-    def length(self) -> "Value":
-        """Return its number of characters."""
-        return call("LENGTH", INT64, self)
+    length = _method("LENGTH", INT64)
 
     def byte_length(self) -> "Value":
         """Return its number of bytes."""
         return call("STRLEN" if self.dtype.is_string() else "OCTET_LENGTH", INT64, self)
 
-    def upper(self) -> "Value":
-        """Return it in capital letters."""
-        return call("UPPER", STRING, self)
-
-    def lower(self) -> "Value":
-        """Return it in small letters."""
-        return call("LOWER", STRING, self)
+    upper = _method("UPPER", STRING)
+    lower = _method("LOWER", STRING)
 
     def strip(self) -> "Value":
         """Return it without blanks at both ends."""
@@ -260,13 +251,8 @@ class Value:
             raise ValueError("an index below 0 would count from the end")
         return call("SUBSTRING", STRING, self, start + 1, length)
 
-    def sha256(self) -> "Value":
-        """Return the digest of a text in 64 hexadecimal digits."""
-        return call("SHA256", STRING, self)
-
-    def in_hex(self) -> "Value":
-        """Return bytes as text, two hexadecimal digits each."""
-        return call("HEX", STRING, self)
+    sha256 = _method("SHA256", STRING)
+    in_hex = _method("HEX", STRING)
 
     # --- times ---
 
@@ -293,13 +279,8 @@ class Value:
         added = self.cast(INT32) if self.dtype == BOOLEAN else self
         return call("SUM", sum_of(added.dtype), added)
 
-    def mean(self) -> "Value":
-        """Return the mean of all rows."""
-        return call("AVG", FLOAT64, self)
-
-    def count(self) -> "Value":
-        """Return in how many rows it is not NULL."""
-        return call("COUNT", INT64, self)
+    mean = _method("AVG", FLOAT64)
+    count = _method("COUNT", INT64)
 
     def nunique(self) -> "Value":
         """Return how many different values it has."""
@@ -456,3 +437,121 @@ def _fits(number: int, kind: Type) -> bool:
 
 def _by_name(given: "str | Value") -> Value:
     return Column(None, given, NULL) if isinstance(given, str) else given
+
+
+# --- of several values ---
+
+
+def cases(*branches: "tuple[Value, Value | Constant]", else_: "Value | Constant" = None) -> Value:
+    """Return the result of the first condition that holds, else the last value."""
+    dtype = NULL
+    pieces: list[str | Value] = ["CASE"]
+    for condition, given in branches:
+        result = as_value(given)
+        dtype = widest(dtype, result.dtype)
+        pieces += [" WHEN ", condition, " THEN ", result]
+    last = as_value(else_)
+    return Value((*pieces, " ELSE ", last, " END"), widest(dtype, last.dtype))
+
+
+def least(*given: "Value | Constant") -> Value:
+    """Return the least of several values; NULL is left out."""
+    return _of_all("LEAST", given)
+
+
+def greatest(*given: "Value | Constant") -> Value:
+    """Return the greatest of several values; NULL is left out."""
+    return _of_all("GREATEST", given)
+
+
+def coalesce(*given: "Value | Constant") -> Value:
+    """Return the first of several values that is not NULL."""
+    return _of_all("COALESCE", given)
+
+
+def _of_all(name: str, given: "Sequence[Value | Constant]") -> Value:
+    first, *rest = (as_value(each) for each in given)
+    dtype = first.dtype
+    for each in rest:
+        dtype = widest(dtype, each.dtype)
+    return call(name, dtype, first, *rest)
+
+
+def function(name: str, result: str) -> Callable[..., Value]:
+    """Return DuckDB's own function of this name, and the type that it gives."""
+    kind = parsed(result)
+    return lambda *arguments: call(name, kind, *arguments)
+
+
+def interval(**given: int) -> Value:
+    """Return a length of time, such as days=3; it is added to a time."""
+    ((unit, number),) = given.items()
+    return Value((f"INTERVAL '{number}' {unit.removesuffix('s').upper()}",), INTERVAL)
+
+
+def struct(fields: "Mapping[str, Value]") -> Value:
+    """Return several values as one, to be hashed."""
+    pieces = [piece for name, value in fields.items() for piece in (", ", text_of(name), ": ", value)]
+    return Value(("{", *pieces[1:], "}"), STRUCT)
+
+
+# --- windows ---
+
+
+class Ranked(Value):
+    """An index in a window, from 0; without a window, among all rows."""
+
+    __slots__ = ("function",)
+
+    def __init__(self, function: str) -> None:
+        super().__init__((f"({function}() OVER () - 1)",), INT64)
+        self.function = function
+
+    def over(self, window: "Window") -> Value:
+        """Return the row's index in its window."""
+        return Value((f"({self.function}()", *window.pieces, " - 1)"), INT64)
+
+
+class Window:
+    """The rows that are seen together, and their order: NULL comes last, whatever a connection is set to."""
+
+    __slots__ = ("pieces",)
+
+    def __init__(self, group_by: "Sequence[str | Value]", order_by: "Sequence[str | Value]") -> None:
+        pieces: list[str | Value] = [" OVER ("]
+        if group_by:
+            pieces += ["PARTITION BY ", *commas([_by_name(each) for each in group_by])]
+        for index, each in enumerate(order_by):
+            pieces += [", " if index else " ORDER BY ", _by_name(each), " ASC NULLS LAST"]
+        self.pieces = (*pieces, ")")
+
+
+def window(*, group_by: "str | Sequence[str | Value]" = (), order_by: "Value | Sequence[str | Value]" = ()) -> Window:
+    """Return the rows with equal values of `group_by`, in the order of `order_by`."""
+    return Window(
+        [group_by] if isinstance(group_by, str) else group_by, [order_by] if isinstance(order_by, Value) else order_by
+    )
+
+
+def row_number() -> Ranked:
+    """Return each row's index in its window."""
+    return Ranked("ROW_NUMBER")
+
+
+def dense_rank() -> Ranked:
+    """Return the index of each row's value among the different values of its window."""
+    return Ranked("DENSE_RANK")
+
+
+def columns_in(values: "Iterable[Any]") -> "Iterable[Column]":
+    """Yield the columns that values are made of; a value that occurs twice is looked at once."""
+    waiting, seen = list(values), set[int]()
+    while waiting:
+        each = waiting.pop()
+        if type(each) is str or id(each) in seen:
+            continue
+        seen.add(id(each))
+        if isinstance(each, Column):
+            yield each
+        else:
+            waiting += each.pieces

@@ -118,9 +118,10 @@ class Function:
     """A function or operator, with all facts about it in the question language.
 
     `form` is how people write it. `meaning` is its value on every input, in words. `kind` takes the kinds of the
-    arguments and returns the result's, or refuses; `counts` are the numbers of arguments that it may have. Before that, `adapt` turns constants into the type they meet. After
-    it, `rewrite` returns the one tree for all ways of writing the same. `evaluate` is its value in Python, for the
-    noisy answer, on the values of its arguments, None for NULL. `limit` refuses a call that is too large.
+    arguments and returns the result's, or refuses; `counts` are the numbers of arguments that it may have. Before that,
+    `adapt` turns constants into the type they meet. After it, `rewrite` returns the one tree for all ways of writing
+    the same. `evaluate` is its value in Python, for the noisy answer, on the values of its arguments, None for NULL.
+    `limit` refuses a call that is too large.
     """
 
     name: str
