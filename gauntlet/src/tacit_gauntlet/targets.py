@@ -181,7 +181,6 @@ TARGETS: dict[str, str | tuple[str, ...]] = {
     "only known parts": (
         "tacit.query.sql.statement:only",
         "tacit.query.sql.questions:only",
-        "tacit.query.sql.levels:only",
         "tacit.query.sql.expressions:only",
         "tacit.query.sql.shown:only",
         "tacit.query.sql.from_clause:only",
@@ -287,7 +286,7 @@ TARGETS: dict[str, str | tuple[str, ...]] = {
     "rules of intervals": "tacit.query.after.spans:_RULES",
     "post-processing of an answer": "tacit.answer.answer:apply_postprocessing",
     "rules of ranges": "tacit.query.ranges:_RULES",
-    "units with a condition": "tacit.query.sql.aggregates:AggregateReader._units_where",
+    "units with a condition": "tacit.query.sql.statement:AggregateReader._units_where",
     "refuse_more_matches": "tacit.engine.derived:refuse_more_matches",
     "public side in the engine": "tacit.engine.derived:is_public",
     "hash of the unit": "tacit.engine.parts.cutting:hash_of",

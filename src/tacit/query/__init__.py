@@ -56,7 +56,7 @@ from tacit.query.frame import (
     sum,
     variance,
 )
-from tacit.query.frame_joins import frame_side, joined_frame
+from tacit.query.frame_relations import frame_side, joined_frame, per_unit
 from tacit.query.joins import (
     PAIRS_MOST,
     Joined,
@@ -122,8 +122,6 @@ from tacit.query.ranges import ends_of, with_bounds, with_ranges
 from tacit.query.relations import declaration_of, narrowed, no_more_rows_than, relation_mark, unit_aggregate_kind
 from tacit.query.rows_json import Rows, question_about
 from tacit.query.sql.dialects import in_dialect, quoted_name
-from tacit.query.sql.names import question_text
 from tacit.query.sql.questions import parse_query, parse_question, tables_named
-from tacit.query.sql.sql_text import name_of, show, show_value
+from tacit.query.sql.sql_text import name_of, question_text, show, show_value
 from tacit.query.typecheck import kind_of
-from tacit.query.unit_frame import per_unit

@@ -11,12 +11,11 @@ from typing import Any
 
 from tacit.errors import InvalidParameter, QueryRefused, TacitError
 from tacit.query.frame import AggregateSpec, Frame, add_derived, add_keys, add_where, named_or_expression
-from tacit.query.frame_joins import frame_side, joined_frame
+from tacit.query.frame_relations import frame_side, joined_frame, per_unit
 from tacit.query.joins import TABLES_MAX, Side
 from tacit.query.nodes import Expression, Query, Relation, TableRows
 from tacit.query.question_json import as_list, as_node, as_object, as_text, question_from, written
 from tacit.query.sql.sql_text import show
-from tacit.query.unit_frame import per_unit
 from tacit.tables import Declaration
 
 DEEP_MAX = 2 * TABLES_MAX

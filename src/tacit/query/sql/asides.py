@@ -24,11 +24,10 @@ from tacit.query.nodes import (
     Query,
     renamed,
 )
-from tacit.query.sql.names import unique
 from tacit.query.sql.refusals import instead, name_of, only, refusal
 from tacit.query.sql.rows import Rows, both
 from tacit.query.sql.shown import Parts
-from tacit.query.sql.sql_text import show
+from tacit.query.sql.sql_text import show, unique
 from tacit.query.typecheck import canonical, column_kinds, kind_of
 from tacit.tables import Declaration, RowUnit
 

@@ -35,9 +35,9 @@ from tacit.query.nodes import (
     with_parts,
 )
 from tacit.query.sql.expressions import Reader
-from tacit.query.sql.names import aggregate_text
 from tacit.query.sql.parse import read_node
 from tacit.query.sql.refusals import only, refusal
+from tacit.query.sql.sql_text import aggregate_text
 from tacit.query.typecheck import canonical, kind_of
 
 # No table has a column of such a name.

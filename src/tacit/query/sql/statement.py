@@ -4,15 +4,19 @@ sqlglot has parsed the text. Only the syntax that `expressions.py` and this modu
 here.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from itertools import product
 
 from sqlglot import exp
 
+from tacit.privacy import decimal_meaning
 from tacit.query.check import check
 from tacit.query.compound import Branch, grouping_name
 from tacit.query.joins import NamedRows
 from tacit.query.kind import INT, value_of
+from tacit.query.literal import fraction_meant
 from tacit.query.nodes import (
     Aggregate,
     Call,
@@ -24,20 +28,19 @@ from tacit.query.nodes import (
     Query,
     Shown,
     TableRows,
+    Value,
     Window,
     columns_of,
 )
-from tacit.query.sql.aggregates import AggregateReader, word_of
 from tacit.query.sql.asides import Asides, inner_select
 from tacit.query.sql.expressions import Reader, Resolve, match
 from tacit.query.sql.from_clause import from_rows, with_names
-from tacit.query.sql.levels import read_levels
-from tacit.query.sql.names import aggregate_name, aggregate_text, text_name, unique
 from tacit.query.sql.parse import read_node
 from tacit.query.sql.per_unit import aggregated
-from tacit.query.sql.refusals import only, refusal
+from tacit.query.sql.refusals import FRACTIONS, KINDS, PAIRS, only, refusal
 from tacit.query.sql.rows import Env, Rows, table_rows
 from tacit.query.sql.shown import Parts, WindowReader, is_made_up, key_name, read_order, with_answer_names
+from tacit.query.sql.sql_text import aggregate_name, aggregate_text, text_name, unique
 from tacit.query.typecheck import column_kinds
 from tacit.tables import Declaration
 
@@ -418,3 +421,154 @@ def whole_number(node: exp.Expr, word: str) -> int:
     if isinstance(wanted, exp.Literal) and not wanted.args.get("is_string") and str(wanted.this).isdigit():
         return min(int(str(wanted.this)[:18]), 10**18)  # no answer has that many rows
     raise refusal(node, f"{word} takes a whole number", f"{word} 10")
+
+
+# --- aggregates over rows ---
+
+
+@dataclass(frozen=True)
+class AggregateReader:
+    """Reads aggregates over rows."""
+
+    rows: Rows
+
+    def aggregate(self, node: exp.Expr) -> Aggregate:
+        """Return what an aggregate's node asks for."""
+        inner = node.this
+        if isinstance(node, exp.Count):
+            only(node, "this", "big_int")
+            if isinstance(inner, exp.Star):
+                only(inner)
+                return Aggregate("count")
+            if isinstance(inner, exp.Distinct):
+                return self._units(inner)
+        elif isinstance(node, PAIRS):
+            only(node, "this", "expression")
+            return Aggregate(KINDS[type(node)], self.rows.row(inner), other=self.rows.row(node.expression))
+        elif isinstance(node, exp.Quantile):
+            only(node, "this", "quantile")
+            return Aggregate("quantile", self.rows.row(inner), fraction=self._fraction(node.args.get("quantile"), node))
+        else:
+            only(node, "this")
+        if not isinstance(inner, exp.Expr):
+            raise refusal(node, "an aggregate needs an argument", "COUNT(*), SUM(x) or AVG(x)")
+        expression = self.rows.row(inner)
+        if isinstance(node, exp.Count):
+            constant = isinstance(expression, Value) and expression.value is not None
+            return Aggregate("count") if constant else Aggregate("count", expression)
+        fraction = FRACTIONS.get(type(node))
+        kind = "quantile" if fraction is not None else KINDS.get(type(node))
+        if kind is None:
+            raise refusal(node, "this aggregate is not in the language", "e.g. QUANTILE(x, 0.9)")
+        return Aggregate(kind, expression, fraction=fraction)
+
+    def _fraction(self, node: exp.Expr | None, where: exp.Expr) -> Fraction:
+        if isinstance(node, exp.Literal) and not node.args.get("is_string"):
+            meant = fraction_meant(decimal_meaning(str(node.this), name="fraction"))
+            if meant is not None:
+                return meant
+        raise refusal(
+            where, "a quantile's fraction must be a number from 0 to 1, with at most four decimals", "QUANTILE(x, 0.9)"
+        )
+
+    def _units(self, node: exp.Distinct) -> Aggregate:
+        only(node, "expressions")
+        counted = node.expressions[0] if len(node.expressions) == 1 else None
+        if isinstance(counted, exp.Column) and self.rows.is_unit(self.rows.named(counted)):
+            return Aggregate("count_units")
+        if isinstance(counted, exp.Column) and self.rows.is_match(found := self.rows.named(counted)):
+            unit = Column(self.rows.unit or "")
+            met = Call("not", (Call("is_null", (found,)),))
+            return Aggregate("count_distinct", Call("case", (met, unit, Value(None, "null"))), per_unit=1)
+        if isinstance(counted, exp.Case) and (asked := self._units_where(counted)) is not None:
+            return asked
+        if counted is None:
+            raise refusal(node, "COUNT(DISTINCT ...) takes one expression", "join columns with CONCAT")
+        return Aggregate("count_distinct", self.rows.row(counted))
+
+    def _units_where(self, node: exp.Case) -> Aggregate | None:
+        """COUNT(DISTINCT CASE WHEN a THEN unit END): the units with a row that satisfies a condition."""
+        ifs = node.args["ifs"]
+        unit = ifs[0].args["true"] if len(ifs) == 1 and not node.this and not node.args.get("default") else None
+        while isinstance(unit, exp.Paren):
+            unit = unit.this
+        if not isinstance(unit, exp.Column) or not self.rows.is_unit(self.rows.named(unit)):
+            return None
+        found = Call("case", (self.rows.row(ifs[0].this), Column(self.rows.unit or ""), Value(None, "null")))
+        return Aggregate("count_distinct", found, per_unit=1)
+
+    def columns_named(self, node: exp.Expr) -> list[str]:
+        """The columns of an aggregate, as they are spelled; empty if one of them is an expression."""
+        inner = node.this
+        inside = inner.expressions if isinstance(inner, exp.Distinct) else [inner, node.args.get("expression")]
+        given = [each for each in inside if isinstance(each, exp.Expr) and not isinstance(each, exp.Star)]
+        columns = [each for each in given if isinstance(each, exp.Column)]
+        return [self.rows.spelled(each) for each in columns] if len(columns) == len(given) else []
+
+
+def word_of(node: exp.Expr) -> str:
+    """The word an aggregate was asked with, in lower case."""
+    return node.sql_name().lower() if isinstance(node, exp.Func) else "aggregate"
+
+
+# --- the levels of ROLLUP, CUBE and GROUPING SETS ---
+
+# More levels than this are not asked at once: each gets its share of epsilon.
+LEVELS_MOST = 64
+
+Names = tuple[str, ...]
+
+
+def read_levels(group: exp.Expr, name_of: Callable[[exp.Expr], str]) -> tuple[Names, ...]:
+    """Return the keys of each level, by name, each level once for each time that it is asked for.
+
+    `name_of` reads a key; several parts of a GROUP BY are combined, each level of one with each of the others.
+    """
+    only(group, "expressions", "rollup", "cube", "grouping_sets")
+    whole = _with(group)
+    if whole is not None:  # GROUP BY a, b WITH ROLLUP
+        parts = [_sets(whole, [[name_of(node)] for node in group.expressions], group)]
+    else:
+        parts = [_element(node, name_of) for node in group.expressions]
+    found = []
+    for combined in product(*parts):
+        found.append(tuple(dict.fromkeys(name for names in combined for name in names)))
+        if len(found) > LEVELS_MOST:
+            raise refusal(
+                group, f"this GROUP BY has more than {LEVELS_MOST} levels", "ask for fewer, with GROUPING SETS"
+            )
+    return tuple(found)
+
+
+def _with(group: exp.Expr) -> type[exp.Expr] | None:
+    for name, kind in (("rollup", exp.Rollup), ("cube", exp.Cube)):
+        if group.args.get(name):
+            return kind
+    return None
+
+
+def _element(node: exp.Expr, name_of: Callable[[exp.Expr], str]) -> list[Names]:
+    """Return the levels of one element of a GROUP BY."""
+    if isinstance(node, exp.Rollup | exp.Cube):
+        return _sets(type(node), [list(_names(each, name_of)) for each in node.expressions], node)
+    if isinstance(node, exp.GroupingSets):
+        return [level for each in node.expressions for level in _element(each, name_of)]
+    return [_names(node, name_of)]
+
+
+def _names(node: exp.Expr, name_of: Callable[[exp.Expr], str]) -> Names:
+    if isinstance(node, exp.Tuple):
+        return tuple(name_of(each) for each in node.expressions)
+    return (name_of(node),)
+
+
+def _sets(kind: type[exp.Expr], parts: Sequence[Sequence[str]], node: exp.Expr) -> list[Names]:
+    """Return the levels of a ROLLUP or a CUBE of parts, each of which is kept whole or rolled up."""
+    if kind is exp.Rollup:
+        return [tuple(name for part in parts[:end] for name in part) for end in range(len(parts), -1, -1)]
+    if len(parts) > LEVELS_MOST.bit_length() - 1:
+        raise refusal(node, f"this CUBE has more than {LEVELS_MOST} levels", "ask for fewer, with GROUPING SETS")
+    choices = product((True, False), repeat=len(parts))
+    return [
+        tuple(name for part, kept in zip(parts, choice, strict=True) if kept for name in part) for choice in choices
+    ]
