@@ -66,10 +66,7 @@ HOMES = {
     "sqlglot": ("query/",),
     "pyspark": ("engine/spark.py", "tables/spark_tables.py", "gauntlet/stage/spark_rows.py"),
     "ibis": (),
-    "psycopg": (
-        *("ledger/postgres.py", "ledger/hands/session_locks.py"),
-        *("gauntlet/stage/postgres_server.py", "gauntlet/stage/postgres_rows.py"),
-    ),
+    "psycopg": ("ledger/postgres.py", "gauntlet/stage/postgres_server.py", "gauntlet/stage/postgres_rows.py"),
     "adbc_driver_manager": ("tables/postgres_snapshot.py",),
     "adbc_driver_postgresql": ("tables/postgres_snapshot.py",),
     "altair": ("pictures/writer.py",),

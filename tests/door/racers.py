@@ -11,7 +11,7 @@ import sys
 from tacit.asking.request import Request
 from tacit.asking.session import Session
 from tacit.errors import BudgetExceeded
-from tacit.ledger.hands import in_hand
+from tacit.ledger import locks
 from tests.door.orders import ITEMS, orders
 
 import tacit  # isort: skip
@@ -62,13 +62,13 @@ def _ask(number, spec, say, wait):
     top = 6000 + (0 if spec["same"] else number)
     asked = table.group_by("item", keys=ITEMS).agg(n=tacit.count(), m=tacit.sum("x", between=(0, top)))
     _stop_at(spec["stop"] if number == 0 else None, say, wait)
-    pause = in_hand.time.sleep
+    pause = locks.time.sleep
 
     def waiting(seconds):
         say("waiting")
         pause(seconds)
 
-    in_hand.time.sleep = waiting
+    locks.time.sleep = waiting
     say("ready")
     wait()
     try:

@@ -9,7 +9,7 @@ import pytest
 
 from tacit.errors import BeingAnswered, DeadRequest, LedgerError
 from tacit.ledger import Ledger, RegisteredTable, Reservation, StoredAnswer, open_ledger
-from tacit.ledger.hands.in_hand import ATTEMPTS
+from tacit.ledger.locks import ATTEMPTS
 from tacit.privacy import PureChoice
 
 HALF = Fraction(1, 2)

@@ -12,8 +12,8 @@ from tacit.ledger import Ledger, change_key, open_ledger, verify_certificate
 from tacit.ledger.chain import SigningKey, new_key
 from tacit.ledger.draft import Draft
 from tacit.ledger.home import key_file
-from tacit.ledger.reading import entry_line
 from tacit.ledger.rotation import rotate
+from tacit.ledger.status import entry_line
 from tacit.privacy import LaplaceNoise, epsilon
 
 

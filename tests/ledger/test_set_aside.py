@@ -11,7 +11,7 @@ import pytest
 
 from tacit.errors import BudgetExceeded, DeadRequest
 from tacit.ledger import Learning, Reservation, StoredAnswer, open_ledger
-from tacit.ledger.hands import in_hand
+from tacit.ledger import locks
 from tacit.privacy.event import PureChoice
 from tacit.privacy.loss import epsilon
 from tacit_gauntlet.stage.ledger import TENTH, ask
@@ -163,7 +163,7 @@ def test_several_charges_of_one_call_each_lower_what_is_set_aside(ledger, table,
 def test_a_fact_that_others_learn_at_once_is_waited_for_and_charged_once(ledger, table, where, monkeypatch):
     """The second one looks at the lock while the first is at work, and then finds the fact."""
     waits, found = threading.Event(), []
-    monkeypatch.setattr(in_hand.time, "sleep", lambda _: waits.set())
+    monkeypatch.setattr(locks.time, "sleep", lambda _: waits.set())
 
     def second():
         with open_ledger(where) as other:

@@ -9,8 +9,8 @@ import pytest
 
 from tacit.errors import LedgerError
 from tacit.ledger import open_ledger
-from tacit.ledger.reading import entry_line
 from tacit.ledger.sqlite import connect_to_file
+from tacit.ledger.status import entry_line
 from tacit.ledger.verify import Replay
 from tacit.privacy.loss import epsilon
 from tacit_gauntlet.ledger.damage import damage_at_every

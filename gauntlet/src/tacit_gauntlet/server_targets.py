@@ -21,7 +21,7 @@ SERVER_TARGETS: dict[str, str | tuple[str, ...]] = {
     "Receipt": "tacit.ledger.charging:Receipt",
     "first_shortfall": (
         "tacit.ledger.charging:first_shortfall",
-        "tacit.ledger.hands.carrying:first_shortfall",
+        "tacit.ledger.reservation:first_shortfall",
         "tacit.ledger.ledger:first_shortfall",
     ),
     "unauthorised": "tacit.server.problems:unauthorised",

@@ -12,9 +12,8 @@ from functools import lru_cache
 from flint import arb
 
 from tacit.accounting import cost
-from tacit.accounting.convert import require_chance, rho_within
+from tacit.accounting.convert import crossing, crossing_between, log_excess, require_chance, rho_within
 from tacit.accounting.cost import SEARCH_BITS, delta_at
-from tacit.accounting.search import crossing, crossing_between, log_excess
 from tacit.errors import InvalidParameter
 from tacit.privacy import (
     SCALE_MIN,

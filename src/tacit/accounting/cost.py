@@ -16,8 +16,15 @@ from functools import lru_cache, partial
 
 from flint import arb
 
-from tacit.accounting.convert import pure_to_zcdp, renyi_to_delta, require_chance, zcdp_to_delta, zcdp_to_epsilon
-from tacit.accounting.search import crossing, log_excess
+from tacit.accounting.convert import (
+    crossing,
+    log_excess,
+    pure_to_zcdp,
+    renyi_to_delta,
+    require_chance,
+    zcdp_to_delta,
+    zcdp_to_epsilon,
+)
 from tacit.errors import InvalidParameter
 from tacit.privacy import (
     Event,

@@ -4,21 +4,19 @@
 row is read, which charges it, and committed before its answer leaves, which stores it.
 """
 
-from tacit.ledger.backup import back_up, restore
 from tacit.ledger.budget import budget_from
 from tacit.ledger.certificate import deployment, to_yaml, verify_certificate
 from tacit.ledger.chain import BEGINNING
 from tacit.ledger.charging import Learning, Receipt, StoredAnswer, StoredFact
 from tacit.ledger.entry import Entry, charge_from
-from tacit.ledger.hands.carrying import Reservation
-from tacit.ledger.home import TRYOUT, TryOut, change_key, has_default_ledger, open_ledger
+from tacit.ledger.home import TRYOUT, TryOut, back_up, change_key, has_default_ledger, open_ledger, restore
 from tacit.ledger.ledger import Ledger
-from tacit.ledger.reading import cost_words, entry_line
 from tacit.ledger.registry import RegisteredTable
+from tacit.ledger.reservation import Reservation
 from tacit.ledger.roles import Person, Token, until_text
 from tacit.ledger.spelling import name_key
 from tacit.ledger.sqlite import MEMORY
-from tacit.ledger.status import Asker, BudgetStatus, Fit, Left, Room, spent_words
+from tacit.ledger.status import Asker, BudgetStatus, Fit, Left, Room, cost_words, entry_line, spent_words
 
 __all__ = [
     "BEGINNING",

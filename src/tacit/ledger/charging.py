@@ -1,7 +1,7 @@
 """Charging: the two steps of every answer, reserve before a row is read and commit before the answer leaves.
 
 A reserve charges everything or refuses. A charge is never given back, whatever happens after it. A request id that was
-charged and not answered is dead, unless its charge was made in hand (`in_hand.py`) by a process that has died: then the
+charged and not answered is dead, unless its charge was made in hand (`locks.py`) by a process that has died: then the
 same charge is carried out again, a few times at most. An answer is taken only from the newest attempt, and untaken
 answers never leave: one noisy value for one charge (docs/proofs/attempts.md).
 
@@ -19,18 +19,83 @@ from tacit.ledger.budget import EACH
 from tacit.ledger.chain import digest
 from tacit.ledger.draft import PEOPLE, TABLE, Draft, attempt_name, budgets_of, fact_name, facts_of, person_name, written
 from tacit.ledger.entry import CHARGE_NAMES, Entry, Record, account_name, charge_from, charge_record, scope_of
-from tacit.ledger.hands.in_hand import ATTEMPTS
-from tacit.ledger.hands.set_aside import Call, aside_name, is_some, set_aside
-from tacit.ledger.keys import Keys, keys_of
+from tacit.ledger.locks import ATTEMPTS
 from tacit.ledger.registry import RegisteredTable
 from tacit.ledger.roles import find_person, not_allowed, why_not
+from tacit.ledger.set_aside import Call, aside_name, is_some, set_aside
 from tacit.ledger.spelling import name_key
 from tacit.ledger.status import cost_of, first_shortfall
 from tacit.ledger.store import BY_CHARGE, Likely, looks_for
 from tacit.privacy import ApproximateLoss, Event, SubsampledGaussian, event_to_dict
 
+TEXT_MAX = 1000
 WORDS_MAX = 10_000
 SENT_MAX = 20_000
+
+
+# ---- how a question, a fact and a request are found again ------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Keys:
+    """The keys by which a question is found again: as asked of a table, as asked of this version of it, and by one
+    request's id.
+
+    `own` identifies the question of one analyst: answers that others asked for do not count for it. Facts are found at
+    every version of their table, and also after its rows have moved. An analyst goes by the name's key.
+    """
+
+    table: str
+    asked: str
+    question: str
+    own: str
+    request: str | None
+    analyst: str | None
+    parts: tuple[tuple[object, ...], tuple[str, str | None]]
+    is_fact: bool = False
+
+    def as_spelled(self, name: str) -> "Keys":
+        """Return the keys that an older ledger kept for a spelling of the analyst's name."""
+        about, (ledger, request_id) = self.parts
+        request = None if request_id is None else digest("request", ledger, name, request_id)
+        return replace(self, own=digest(*about, name), request=request)
+
+
+def keys_of(
+    table: RegisteredTable,
+    *,
+    question_key: str,
+    request_id: str | None,
+    analyst: str | None,
+    ledger: str,
+    is_fact: bool = False,
+) -> Keys:
+    """Return the names by which a question and one analyst's request are found again."""
+    for name, text in (("question_key", question_key), ("request_id", request_id), ("analyst", analyst)):
+        if text is None and name != "question_key":
+            continue
+        if not isinstance(text, str) or not 0 < len(text) <= TEXT_MAX:
+            raise InvalidParameter(f"{name} must be a text of 1 to {TEXT_MAX} characters")
+    kind = ("fact", table.id) if is_fact else ("question", table.id, table.version, table.source)
+    about, who = (*kind, question_key), None if analyst is None else name_key(analyst)
+    return Keys(
+        table=table.id,
+        asked=digest("asked", table.id, question_key),
+        question=digest(*about),
+        own=digest(*about, who),
+        request=None if request_id is None else request_name(ledger, request_id=request_id, analyst=analyst),
+        analyst=who,
+        parts=(about, (ledger, request_id)),
+        is_fact=is_fact,
+    )
+
+
+def request_name(ledger: str, *, request_id: str, analyst: str | None) -> str:
+    """Return the name under which one analyst's request is found again."""
+    return digest("request", ledger, None if analyst is None else name_key(analyst), request_id)
+
+
+# ---- charges and answers ---------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -66,7 +131,7 @@ class StoredFact:
     """A learned fact of a table: in words, with the answer that holds it, its receipt, and its cost."""
 
     words: str
-    stored: "StoredAnswer"
+    stored: StoredAnswer
     charge: Charge
     version: int
 
@@ -93,7 +158,7 @@ class Request:
     analyst: str
     charge: Charge
     record: Record
-    keys: "Keys"
+    keys: Keys
     events: tuple[Event, ...]
     learning: Learning | None = None
     call: Call | None = None

@@ -28,7 +28,7 @@ from tacit.ledger.entry import (
     account_name,
     account_text,
 )
-from tacit.ledger.hands.set_aside import aside_changes, set_aside
+from tacit.ledger.set_aside import aside_changes, set_aside
 from tacit.ledger.spelling import BUDGETS, NAMES, SPELLED, WRITTEN, folded, name_key
 from tacit.ledger.state import Pieces, State, whole_state
 from tacit.ledger.store import NotAsSigned, Rows

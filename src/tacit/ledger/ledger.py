@@ -17,14 +17,14 @@ from tacit.ledger import certificate, charging, registry
 from tacit.ledger.anchor import Anchor, AnchorPosition
 from tacit.ledger.chain import SigningKey, digest, verify_signature
 from tacit.ledger.charging import Learning, StoredAnswer, StoredFact
+from tacit.ledger.charging import keys_of as question_keys
 from tacit.ledger.clock import Clock, correct, refuse_far_ahead, time_text
 from tacit.ledger.draft import NAME, Draft
 from tacit.ledger.entry import Entry, Head, Record, Writes, scope_of
 from tacit.ledger.group_commit import GroupCommit, PendingWrite
-from tacit.ledger.hands.carrying import CarriesOut, Reservation
-from tacit.ledger.hands.in_hand import in_hand, is_alone
-from tacit.ledger.keys import keys_of as question_keys
+from tacit.ledger.locks import in_hand, is_alone
 from tacit.ledger.registry import RegisteredTable
+from tacit.ledger.reservation import CarriesOut, Reservation
 from tacit.ledger.roles import KnowsPeople, require_allowed
 from tacit.ledger.rotation import keys_of, require_follows, rotate
 from tacit.ledger.spelling import name_key

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 from tacit.errors import LedgerError, TacitError
 from tacit.ledger.chain import sync_folder
 from tacit.ledger.entry import SCHEMA, SCHEMA_BEFORE, Writes
-from tacit.ledger.hands.in_hand import FileLocks, Locks
+from tacit.ledger.locks import FileLocks, Locks
 from tacit.ledger.store import (
     TABLES,
     TOKENS,

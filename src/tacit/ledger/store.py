@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from tacit.errors import LedgerError
 from tacit.ledger.entry import Entry, Head, Writes
-from tacit.ledger.hands.in_hand import Locks
+from tacit.ledger.locks import Locks
 
 Query = tuple[str, tuple[Any, ...]]
 Run = Callable[[str, tuple[Any, ...]], list[tuple[Any, ...]]]

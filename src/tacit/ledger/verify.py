@@ -34,10 +34,10 @@ from tacit.ledger.entry import (
     charge_from,
     scope_of,
 )
-from tacit.ledger.hands.in_hand import ATTEMPTS
-from tacit.ledger.hands.set_aside import aside_changes
+from tacit.ledger.locks import ATTEMPTS
 from tacit.ledger.roles import ROLES, person_from
 from tacit.ledger.rotation import is_signed
+from tacit.ledger.set_aside import aside_changes
 from tacit.ledger.spelling import NAMES, folded
 from tacit.ledger.state import place_of, whole_state
 from tacit.ledger.store import Rows

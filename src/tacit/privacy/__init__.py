@@ -37,6 +37,7 @@ from tacit.privacy.law import (
     LaplaceLaw,
     Law,
     StaircaseLaw,
+    least_integer,
     scaled_erfc,
     staircase_for,
 )
@@ -85,7 +86,6 @@ from tacit.privacy.rounding import (
     upward,
     working_precision,
 )
-from tacit.privacy.symmetric import least_integer
 
 __all__ = [
     "ABOVE_ZERO",

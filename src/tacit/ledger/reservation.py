@@ -8,15 +8,14 @@ from tacit.accounting import Charge
 from tacit.errors import BeingAnswered, InvalidParameter
 from tacit.ledger import charging
 from tacit.ledger.chain import digest, fresh_id
-from tacit.ledger.charging import Attempt, Receipt
+from tacit.ledger.charging import Attempt, Receipt, keys_of, request_name
 from tacit.ledger.draft import Draft
 from tacit.ledger.entry import Entry, charge_from
 from tacit.ledger.group_commit import GroupCommit
-from tacit.ledger.hands.in_hand import InHand, in_hand, taken, waited_for
-from tacit.ledger.hands.set_aside import Call, call_in_progress, less, within
-from tacit.ledger.keys import keys_of, request_name
+from tacit.ledger.locks import InHand, in_hand, taken, waited_for
 from tacit.ledger.registry import RegisteredTable
 from tacit.ledger.roles import why_not
+from tacit.ledger.set_aside import Call, call_in_progress, less, within
 from tacit.ledger.spelling import name_key
 from tacit.ledger.status import Asker, Room, first_shortfall, limits_of
 from tacit.ledger.store import Store

@@ -1,1 +1,0 @@
-"""Carrying a charge out: one process at a time, and another if that one has died."""
