@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
-from threading import Lock, RLock
+from threading import Lock
 from typing import Any
 
 try:
@@ -25,7 +25,7 @@ except ImportError as missing:
 
     raise _LedgerError("PostgreSQL needs psycopg\nhint: pip install 'tacit[postgres]'") from missing
 
-from tacit.errors import LedgerError, TacitError
+from tacit.errors import LedgerError
 from tacit.ledger.chain import canonical
 from tacit.ledger.entry import SCHEMA, SCHEMA_BEFORE, Head, Writes
 from tacit.ledger.locks import number_of
@@ -44,12 +44,11 @@ from tacit.ledger.store import (
     NotAsSigned,
     Query,
     Rows,
+    Store,
     Work,
     damaged,
-    newer_layout,
     not_a_ledger,
-    older_layout,
-    unexpected,
+    require_layout,
     write_statements,
 )
 
@@ -126,26 +125,24 @@ Found = dict[Query, list[tuple[Any, ...]]]
 Link = psycopg.Connection[tuple[Any, ...]]
 
 
-class PostgresStore:
+class PostgresStore(Store):
     """A ledger's tables in a PostgreSQL schema: the first one on the connection's search path."""
 
     durable = True
-    _link: "Link | None" = None
 
     def __init__(self, address: str) -> None:
+        super().__init__()
         self._address = address
-        self.locks = SessionLocks(address)
+        self.locks: SessionLocks = SessionLocks(address)
         self._last: Head | None = None  # the head this process wrote last
         self._alone = False  # whether no other process seems to write
         self._nodes: set[str] = set()  # if the state is known to have nodes
-        self._process = os.getpid()
-        self.turn = RLock()
         self.place = "postgresql"
         with self._opened() as link:
             info = link.info
             schema = link.execute("SELECT current_schema()").fetchall()[0][0]
             self.place = f"postgresql {info.host}:{info.port}/{info.dbname}.{schema}"
-        self.places: tuple[str, ...] = (self.place,)
+        self.places = (self.place,)
 
     def __del__(self) -> None:
         self.disconnect()
@@ -230,11 +227,6 @@ class PostgresStore:
             path.append(place[: len(path)])
         return path
 
-    def beside(self, statement: str, values: tuple[Any, ...]) -> None:
-        """Run one statement on the table beside the chain."""
-        with self.turn, self._opened() as link:
-            link.execute(_ours(statement), values)
-
     @contextmanager
     def reading(self) -> Iterator[Rows]:
         """Return the rows as of one moment."""
@@ -256,45 +248,24 @@ class PostgresStore:
                 _check_tables(link, self.place)
             yield
 
-    def disconnect(self) -> None:
-        """Close the connection; the next use opens another."""
-        if self._link is not None:
-            link, self._link = self._link, None
-            with contextlib.suppress(psycopg.Error):
-                link.close()
-
-    def enter_child(self) -> None:
-        """Let a child process connect anew."""
-        self._process = os.getpid()
-
     def close(self) -> None:
-        """Close the connection."""
-        with self.turn:
-            self.disconnect()
+        """Close the connection, and let go of the locks."""
+        super().close()
         self.locks.close()
 
-    @contextmanager
-    def _opened(self) -> Iterator[Link]:
-        """Yield the connection; after any failure it is dropped, and the server's errors become ours."""
-        if self._process != os.getpid():
-            raise LedgerError("this ledger was opened in another process\nhint: open it again in this one")
-        try:
-            if self._link is None:
-                self._link = self._connect()
-            yield self._link
-        except (_TryAgain, SerializationFailure, DeadlockDetected, UniqueViolation) as error:
-            if self._link is not None and self._link.info.transaction_status != TransactionStatus.IDLE:
-                self.disconnect()
-            raise _TryAgain from error
-        except BaseException as error:
-            self.disconnect()
-            if isinstance(error, psycopg.Error):
-                raise explained(error, self.place) from error
-            if isinstance(error, Exception) and not isinstance(error, TacitError):
-                raise unexpected(error) from error
-            raise
+    @staticmethod
+    def _spelled(statement: str) -> str:
+        return _ours(statement)
 
-    def _connect(self) -> Link:
+    def _failed(self, error: BaseException) -> BaseException:
+        if isinstance(error, _TryAgain | SerializationFailure | DeadlockDetected | UniqueViolation):
+            if self._connection is not None and self._connection.info.transaction_status != TransactionStatus.IDLE:
+                self.disconnect()
+            return _TryAgain()
+        self.disconnect()
+        return explained(error, self.place) if isinstance(error, psycopg.Error) else error
+
+    def _open(self) -> Link:
         link: Link = psycopg.connect(
             self._address,
             autocommit=True,
@@ -443,10 +414,7 @@ def _check_tables(link: Link, place: str) -> None:
     number = layout.removeprefix(_LAYOUT)
     if not layout.startswith(_LAYOUT) or not number.isdigit():
         raise not_a_ledger(place)
-    if int(number) > SCHEMA:
-        raise newer_layout(place)
-    if int(number) < SCHEMA:
-        raise older_layout(place)
+    require_layout(int(number), place)
     if link.execute(_TAMPERED).fetchall():
         raise damaged(place)
 

@@ -13,24 +13,22 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
-from threading import RLock
 from typing import Any, Protocol
 
-from tacit.errors import LedgerError, TacitError
+from tacit.errors import LedgerError
 from tacit.ledger.chain import sync_folder
 from tacit.ledger.entry import SCHEMA, SCHEMA_BEFORE, Writes
-from tacit.ledger.locks import FileLocks, Locks
+from tacit.ledger.locks import FileLocks
 from tacit.ledger.store import (
     TABLES,
     TOKENS,
     Likely,
     Rows,
+    Store,
     Work,
     damaged,
-    newer_layout,
     not_a_ledger,
-    older_layout,
-    unexpected,
+    require_layout,
     write_statements,
 )
 
@@ -64,19 +62,17 @@ def connect_to_file(path: str) -> Connection:
     return sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
 
 
-class SqliteStore:
+class SqliteStore(Store):
     """A ledger's tables in one SQLite file, or in memory until the process ends."""
 
     def __init__(self, path: Path | None, connect: Connect = connect_to_file) -> None:
+        super().__init__()
         self._path = path
         self._connect = connect
-        self._connection: Connection | None = None
-        self._process = os.getpid()
         self.durable = path is not None
         self.place = MEMORY if path is None else os.path.realpath(path)
         self.places = (MEMORY,) if path is None else _names_of(path)
-        self.turn = RLock()
-        self.locks: Locks = FileLocks(None if path is None else f"{self.place}-in-hand")
+        self.locks = FileLocks(None if path is None else f"{self.place}-in-hand")
         if path is not None:
             _make_file(path)
 
@@ -90,11 +86,6 @@ class SqliteStore:
                 return
             _write(connection, writes)
             connection.execute("COMMIT")
-
-    def beside(self, statement: str, values: tuple[Any, ...]) -> None:
-        """Run one statement on the table beside the chain."""
-        with self.turn, self._opened() as connection:
-            connection.execute(statement, values)
 
     @contextmanager
     def reading(self) -> Iterator[Rows]:
@@ -130,43 +121,25 @@ class SqliteStore:
 
     def disconnect(self) -> None:
         """Close the file; a store in memory keeps its connection, which is all it is."""
-        if self._connection is not None and self._path is not None:
-            connection, self._connection = self._connection, None
-            with contextlib.suppress(sqlite3.Error):
-                connection.close()
+        if self._path is not None:
+            super().disconnect()
 
     def enter_child(self) -> None:
         """Let a child process open the file again; a ledger in memory stays with the parent."""
         if self._path is not None:
-            self._process = os.getpid()
+            super().enter_child()
 
     def close(self) -> None:
         """Close the file, or forget the ledger in memory."""
         with self.turn:
-            self.disconnect()
-            if self._connection is not None:
-                self._connection.close()
-                self._connection = None
+            super().disconnect()
 
-    @contextmanager
-    def _opened(self) -> Iterator[Connection]:
-        """Yield the connection; after any failure it is rolled back and dropped, and SQLite's errors become ours."""
-        if self._process != os.getpid():
-            raise LedgerError("this ledger was opened in another process\nhint: open it again in this one")
-        try:
-            if self._connection is None:
-                self._connection = self._open()
-            yield self._connection
-        except BaseException as error:
-            if self._connection is not None:
-                with contextlib.suppress(sqlite3.Error):
-                    self._connection.execute("ROLLBACK")
-            self.disconnect()
-            if isinstance(error, sqlite3.Error):
-                raise explained(error, self.place) from error
-            if isinstance(error, Exception) and not isinstance(error, TacitError):
-                raise unexpected(error) from error
-            raise
+    def _failed(self, error: BaseException) -> BaseException:
+        if self._connection is not None:
+            with contextlib.suppress(sqlite3.Error):
+                self._connection.execute("ROLLBACK")
+        self.disconnect()
+        return explained(error, self.place) if isinstance(error, sqlite3.Error) else error
 
     def _open(self) -> Connection:
         connection = self._connect(MEMORY if self._path is None else str(self._path))
@@ -228,10 +201,8 @@ class SqliteStore:
     def _check_tables(self, connection: Connection) -> None:
         """Refuse a newer layout, and any table, trigger or view that is not ours: it could undo a charge."""
         version = list(connection.execute("PRAGMA user_version"))[0][0]
-        if version > SCHEMA:
-            raise newer_layout(self.place)
-        if 0 < version < SCHEMA:
-            raise older_layout(self.place)
+        if version > 0:
+            require_layout(version, self.place)
         present = [sql for (sql,) in connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")]
         if version != SCHEMA or sorted(present) != sorted((*TABLES, TOKENS)):
             raise damaged(self.place)

@@ -4,14 +4,16 @@ The queries are written once for all stores; a store supplies only how a stateme
 trusted: the head is signed, and drafts check the rest against it.
 """
 
+import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from threading import RLock
-from typing import Any, Protocol
+from typing import Any
 
-from tacit.errors import LedgerError
-from tacit.ledger.entry import Entry, Head, Writes
+from tacit.errors import LedgerError, TacitError
+from tacit.ledger.entry import SCHEMA, Entry, Head, Writes
 from tacit.ledger.locks import Locks
 
 Query = tuple[str, tuple[Any, ...]]
@@ -197,8 +199,8 @@ class NotAsSigned(Exception):
     """The tables do not match the signed head: damage, or a head that has moved on meanwhile."""
 
 
-class Store(Protocol):
-    """Keeps the tables of one ledger.
+class Store(ABC):
+    """Keeps the tables of one ledger, through one connection.
 
     `durable` says whether a transaction survives the process and a power cut once `transact` has returned; `place`
     names the tables' location, without a password, and `places` that and the requested one, before links are followed;
@@ -208,44 +210,79 @@ class Store(Protocol):
     durable: bool
     place: str
     places: tuple[str, ...]
-    turn: RLock
+    locks: Locks
+    _connection: Any = None
 
-    @property
-    def locks(self) -> Locks:
-        """The locks of requests in hand."""
-        ...
+    def __init__(self) -> None:
+        self.turn = RLock()
+        self._process = os.getpid()
 
+    @abstractmethod
     def transact(self, likely: Sequence[Likely], work: Work) -> None:
         """Run `work` on the store's content and write its result, all or none, while other writers wait.
 
         `work` may run again when the store asks for a retry, so it must not keep its reads. On return the writes
         are on the disk. After an error the outcome is unknown, and no answer may be given.
         """
-        ...
+
+    @abstractmethod
+    def reading(self) -> AbstractContextManager[Rows]:
+        """Return the rows as of one moment."""
+
+    @abstractmethod
+    def checking(self) -> AbstractContextManager[None]:
+        """Refuse tables or files that the store itself finds damaged, by the time what is inside has ended."""
+
+    @abstractmethod
+    def _open(self) -> Any:
+        """Return a new connection to tables that are there and as we make them."""
+
+    @abstractmethod
+    def _failed(self, error: BaseException) -> BaseException:
+        """Let go of the connection after an error, and return our error for one of the database's, or the same."""
 
     def beside(self, statement: str, values: tuple[Any, ...]) -> None:
         """Run one statement on the table beside the chain; on return it is on the disk."""
-        ...
-
-    def reading(self) -> AbstractContextManager[Rows]:
-        """Return the rows as of one moment."""
-        ...
-
-    def checking(self) -> AbstractContextManager[None]:
-        """Refuse tables or files that the store itself finds damaged, by the time what is inside has ended."""
-        ...
+        with self.turn, self._opened() as connection:
+            connection.execute(self._spelled(statement), values)
 
     def disconnect(self) -> None:
         """Let go of the connection, which the next use opens again."""
-        ...
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(Exception):
+                connection.close()
 
     def enter_child(self) -> None:
         """Note that this process is a fork of the one that opened the store."""
-        ...
+        self._process = os.getpid()
 
     def close(self) -> None:
         """Let go of everything."""
-        ...
+        with self.turn:
+            self.disconnect()
+
+    @contextmanager
+    def _opened(self) -> Iterator[Any]:
+        """Yield the connection; after any failure it is dropped, and the database's errors become ours."""
+        if self._process != os.getpid():
+            raise LedgerError("this ledger was opened in another process\nhint: open it again in this one")
+        try:
+            if self._connection is None:
+                self._connection = self._open()
+            yield self._connection
+        except BaseException as error:
+            fault = self._failed(error)
+            if fault is error and isinstance(error, Exception) and not isinstance(error, TacitError):
+                fault = unexpected(error)
+            if fault is error:
+                raise
+            raise fault from error
+
+    @staticmethod
+    def _spelled(statement: str) -> str:
+        """Return a statement in the database's own spelling."""
+        return statement
 
 
 def not_a_ledger(place: str) -> LedgerError:
@@ -253,17 +290,15 @@ def not_a_ledger(place: str) -> LedgerError:
     return LedgerError(f"{place} is not a ledger\nhint: give another path; the file was not changed")
 
 
-def newer_layout(place: str) -> LedgerError:
-    """Return the error for a ledger that a later version wrote."""
-    return LedgerError(f"the ledger {place} was written by a newer version\nhint: update tacit")
-
-
-def older_layout(place: str) -> LedgerError:
-    """Return the error for a ledger written by an earlier version, with another rule for budgets."""
-    return LedgerError(
-        f"the ledger {place} was written by an older version, with another rule for budgets"
-        "\nhint: read it with that version; here begin a new one, with budgets lowered by the amounts spent"
-    )
+def require_layout(version: int, place: str) -> None:
+    """Refuse the layout of a later version, and one of an earlier version with another rule for budgets."""
+    if version > SCHEMA:
+        raise LedgerError(f"the ledger {place} was written by a newer version\nhint: update tacit")
+    if version < SCHEMA:
+        raise LedgerError(
+            f"the ledger {place} was written by an older version, with another rule for budgets"
+            "\nhint: read it with that version; here begin a new one, with budgets lowered by the amounts spent"
+        )
 
 
 def damaged(place: str) -> LedgerError:
