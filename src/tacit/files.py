@@ -64,7 +64,7 @@ LINKS_MOST = 40
 def fault_of(path: Path) -> str | None:
     """Return how others could change what is at a path; None if they cannot, or if the path does not exist yet."""
     here, links = "/", 0
-    left = _steps(os.path.join(os.getcwd(), path))
+    left = _path_parts(os.path.join(os.getcwd(), path))
     found = os.lstat(here)
     while True:
         fault = _fault_of_step(here, found, last=not left)
@@ -81,7 +81,7 @@ def fault_of(path: Path) -> str | None:
             if found.st_uid not in (0, os.geteuid()) or links > LINKS_MOST:
                 return f"{below} is a link that belongs to another user, or one of too many links"
             target = os.readlink(below)
-            left += _steps(target)
+            left += _path_parts(target)
             below = "/" if target.startswith("/") else here
             found = os.lstat(below)
         here = below
@@ -103,7 +103,7 @@ def others_may_write(found: os.stat_result) -> bool:
     return bool(found.st_mode & stat.S_IWOTH or by_group)
 
 
-def _steps(path: str) -> list[str]:
+def _path_parts(path: str) -> list[str]:
     """Return the parts of a path, the first one last."""
     return [part for part in reversed(path.split("/")) if part not in ("", ".")]
 

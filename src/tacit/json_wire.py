@@ -110,13 +110,13 @@ def _from_tag(tag: str, text: Any) -> Any:
     raise InvalidParameter(f"a constant is not one of {', '.join(TAG + name for name in _READERS)}\nhint: as text")
 
 
-def _exact(text: str) -> Fraction:
+def _exact_decimal(text: str) -> Fraction:
     if _EXACT.fullmatch(text) is None:
         raise ValueError
     return Fraction(text)
 
 
-def _float(text: str) -> float:
+def _exact_float(text: str) -> float:
     if _FLOAT.fullmatch(text) is None:
         raise ValueError
     return float(text)
@@ -125,8 +125,8 @@ def _float(text: str) -> float:
 _READERS: dict[str, Any] = {
     "timestamp": datetime.fromisoformat,
     "date": date.fromisoformat,
-    "decimal": _exact,
-    "float": _float,
+    "decimal": _exact_decimal,
+    "float": _exact_float,
 }
 
 

@@ -282,13 +282,13 @@ def test_an_anchor_read_while_it_is_written_is_read_again_and_not_taken_for_dama
     with open_ledger() as ledger:
         ask(ledger, register(ledger), "one")
         mark = anchor.Anchor(tacit_home / "anchors", ledger.id).read()
-        marks_of, reads = anchor._marks, []
+        marks_of, reads = anchor._positions, []
 
         def half_written(content):
             reads.append(content)
             return [None, None] if len(reads) == 1 else marks_of(content)
 
-        monkeypatch.setattr(anchor, "_marks", half_written)
+        monkeypatch.setattr(anchor, "_positions", half_written)
         assert anchor.Anchor(tacit_home / "anchors", ledger.id).read() == mark
     assert len(reads) == 2
 

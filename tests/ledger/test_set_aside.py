@@ -10,8 +10,7 @@ from fractions import Fraction
 import pytest
 
 from tacit.errors import BudgetExceeded, DeadRequest
-from tacit.ledger import Learning, Reservation, StoredAnswer, open_ledger
-from tacit.ledger import locks
+from tacit.ledger import Learning, Reservation, StoredAnswer, locks, open_ledger
 from tacit.privacy.event import PureChoice
 from tacit.privacy.loss import epsilon
 from tacit_gauntlet.stage.ledger import TENTH, ask

@@ -11,7 +11,7 @@ from tacit.errors import LedgerError
 from tacit.ledger import open_ledger
 from tacit.ledger.sqlite import connect_to_file
 from tacit.ledger.status import entry_line
-from tacit.ledger.verify import Replay
+from tacit.ledger.verify import History
 from tacit.privacy.loss import epsilon
 from tacit_gauntlet.ledger.damage import damage_at_every
 from tacit_gauntlet.stage.ledger import TENTH, ask, charge
@@ -114,7 +114,7 @@ def test_a_replay_refuses_a_charge_beyond_its_budget():
         ledger.grant("pay", epsilon(2))
         charge(ledger, table, "more")
         entries = entries_of(ledger)
-    replay = Replay()
+    replay = History()
     for columns in entries:
         replay.take(columns)
     assert replay.accounts()[json.dumps([table.cohort, None, None], separators=(",", ":"))].spent.epsilon == 11 * TENTH

@@ -161,7 +161,7 @@ def test_steps_become_the_nearest_float_by_either_way(noisy, exponent):
     step = Fraction(2) ** exponent
     quick = grid.from_steps(np.array([noisy]), step, is_float=True, shape=None)
     slow = grid.from_steps(np.array([noisy], dtype=object), step, is_float=True, shape=None)
-    assert quick == slow == grid._to_float(noisy * step)
+    assert quick == slow == grid._float_of(noisy * step)
 
 
 def test_the_step_comes_from_public_parameters_alone(monkeypatch):

@@ -82,7 +82,7 @@ LEDGER_TARGETS: dict[str, str | tuple[str, ...]] = {
     "SqliteStore.transact": "tacit.ledger.sqlite:SqliteStore.transact",
     "rows in SQLite": "tacit.ledger.sqlite:_rows",
     "write to SQLite": "tacit.ledger.sqlite:_write",
-    "Piece": "tacit.ledger.state:Piece",
+    "Piece": "tacit.ledger.state:StatePiece",
     "State.piece": "tacit.ledger.state:State._piece",
     "State.put": "tacit.ledger.state:State.put",
     "bucket_hash": "tacit.ledger.state:bucket_hash",
@@ -91,6 +91,6 @@ LEDGER_TARGETS: dict[str, str | tuple[str, ...]] = {
     "is_signed": ("tacit.ledger.rotation:is_signed", "tacit.ledger.verify:is_signed"),
     "FileLocks.is_free": "tacit.ledger.locks:FileLocks.is_free",
     "waited_for": "tacit.ledger.reservation:waited_for",
-    "Call.rest_after": "tacit.ledger.set_aside:Call.rest_after",
+    "Call.rest_after": "tacit.ledger.set_aside:CallInProgress.rest_after",
     "Draft.set_aside": "tacit.ledger.draft:Draft.set_aside",
 }

@@ -136,7 +136,7 @@ def _removing(rate: Fraction, squared: Fraction, factor: arb, drift: Fraction) -
         without, within = (middle + half).erfc() / 2, (middle - half).erfc() / 2
         return without + q * (within - without), without
 
-    top = _loss(q, spread * (DEVIATIONS + spread) - ball(squared / 2))
+    top = _sampled_loss(q, spread * (DEVIATIONS + spread) - ball(squared / 2))
     low = _rational((-q).log1p(), up=False) if rate < 1 else squared / 2 - DEVIATIONS * Fraction(math.sqrt(squared))
     high = _rational(top, up=True)
     return Curve(low, high, tails, _deviation(rate, squared, high), factor=factor, drift=drift)
@@ -155,13 +155,13 @@ def _adding(rate: Fraction, squared: Fraction, factor: arb, drift: Fraction) -> 
         without, within = (-middle - half).erfc() / 2, (half - middle).erfc() / 2
         return without, without + q * (within - without)
 
-    bottom = -_loss(q, spread * DEVIATIONS - ball(squared / 2))
-    top = -_loss(q, -spread * DEVIATIONS - ball(squared / 2))
+    bottom = -_sampled_loss(q, spread * DEVIATIONS - ball(squared / 2))
+    top = -_sampled_loss(q, -spread * DEVIATIONS - ball(squared / 2))
     low, high = _rational(bottom, up=False), _rational(top, up=True)
     return Curve(low, high, tails, _deviation(rate, squared, -low), factor=factor, drift=drift)
 
 
-def _loss(q: arb, inner: arb) -> arb:
+def _sampled_loss(q: arb, inner: arb) -> arb:
     return (q * inner.expm1()).log1p()
 
 
@@ -204,10 +204,12 @@ def shuffled(
     delta_value = decimal_meaning(delta, name="delta")
     require_chance(delta_value)
     count = whole(reports, name="reports", least=2)
-    _require(unlinkable=unlinkable, count=count, local=local, randomizer=randomizer)
-    coarse = _least(_clones(local, count, randomizer, blocks=12), delta_value, 0.0, float(local), tight=1e-2)
+    _require_shuffled(unlinkable=unlinkable, count=count, local=local, randomizer=randomizer)
+    coarse = _least_epsilon_within(
+        _clones(local, count, randomizer, blocks=12), delta_value, 0.0, float(local), tight=1e-2
+    )
     fine = _clones(local, count, randomizer, blocks=_blocks(count, local))
-    found = _least(fine, delta_value, 0.0, coarse, tight=1e-6)
+    found = _least_epsilon_within(fine, delta_value, 0.0, coarse, tight=1e-6)
     return ApproximateLoss(min(shortened(Fraction(found), up=True), local), delta_value)
 
 
@@ -234,7 +236,7 @@ def local_epsilon(central: Fraction, reports: int, delta: Fraction, randomizer: 
     return low
 
 
-def _require(*, unlinkable: bool, count: int, local: Fraction, randomizer: str) -> None:
+def _require_shuffled(*, unlinkable: bool, count: int, local: Fraction, randomizer: str) -> None:
     if unlinkable is not True:
         raise InvalidParameter(
             "shuffling gives no protection if reports can be linked to people\nhint: strip addresses, times and "
@@ -250,7 +252,7 @@ def _require(*, unlinkable: bool, count: int, local: Fraction, randomizer: str) 
         )
 
 
-def _least(clones: "_Clones", delta: Fraction, low: float, high: float, *, tight: float) -> float:
+def _least_epsilon_within(clones: "_Clones", delta: Fraction, low: float, high: float, *, tight: float) -> float:
     """Return an epsilon within delta between the two, or the upper one: delta falls in epsilon; each is verified."""
     while high - low > tight * high:
         middle = (low + high) / 2
@@ -279,7 +281,7 @@ class _Clones:
         """Return a bound on the hockey-stick divergence between the two neighbours' shuffled reports."""
         total = self.missed
         for clones, chance in zip(self.least, self.chances, strict=True):
-            total += Fraction(chance) * _given(clones, self.local, epsilon)
+            total += Fraction(chance) * _delta_with_clones(clones, self.local, epsilon)
         return total
 
 
@@ -334,7 +336,7 @@ def _chernoff(trials: int, rate: Fraction, most: int) -> arb:
     return (-trials * entropy).exp()
 
 
-def _given(clones: int, local: Fraction, epsilon: Fraction) -> Fraction:
+def _delta_with_clones(clones: int, local: Fraction, epsilon: Fraction) -> Fraction:
     """Return the divergence given `clones` of them, rounded up: one report of either kind among fair coins.
 
     With v = 1/(e^local + 1), w = 1 - v and A of clones fair coins: P = A + Bernoulli(w), Q = A + Bernoulli(v). The

@@ -53,7 +53,7 @@ def gaussian_sigma(sensitivity: Fraction, epsilon: Fraction, delta: Fraction) ->
     >>> float(gaussian_sigma(Fraction(1), Fraction(1), Fraction(1, 10**6)))
     4.230778...
     """
-    _require(epsilon, delta)
+    _require_target(epsilon, delta)
     shift = math.floor(positive(sensitivity, name="sensitivity"))
 
     def holds(sigma: Fraction) -> bool:
@@ -81,7 +81,7 @@ def gaussian_sigma_vector(sensitivity_squared: Fraction, epsilon: Fraction, delt
     Exact where only one coordinate can move by one step; otherwise the smaller of two bounds that hold whatever the
     shape of the move: zCDP, and continuous noise blurred onto the grid.
     """
-    _require(epsilon, delta)
+    _require_target(epsilon, delta)
     positive(sensitivity_squared, name="sensitivity_squared")
     if sensitivity_squared < 2:
         return gaussian_sigma(sensitivity_squared, epsilon, delta)
@@ -99,7 +99,7 @@ def gaussian_sigma_vector(sensitivity_squared: Fraction, epsilon: Fraction, delt
     return _verified(holds, found)
 
 
-def _require(epsilon: Fraction, delta: Fraction) -> None:
+def _require_target(epsilon: Fraction, delta: Fraction) -> None:
     positive(epsilon, name="epsilon")
     require_chance(delta)
 

@@ -188,11 +188,11 @@ def compose(
         if epsilon is not None:
             why = "at this epsilon the batch gives no promise\nhint: give a larger epsilon"
         raise InvalidParameter(f"no rule gives this batch a total {why}")
-    loss, _, name = min(known, key=lambda item: (_size(item[0]), item[1]))
+    loss, _, name = min(known, key=lambda item: (_loss_size(item[0]), item[1]))
     return Batch(releases, loss, name, ways)
 
 
-def _size(loss: PureLoss | ApproximateLoss) -> tuple[Fraction, Fraction]:
+def _loss_size(loss: PureLoss | ApproximateLoss) -> tuple[Fraction, Fraction]:
     return loss.epsilon, loss.delta if isinstance(loss, ApproximateLoss) else Fraction(0)
 
 
@@ -279,7 +279,7 @@ def _promises(counts: Counts, delta: Fraction, *, slack_share: Fraction) -> tupl
 
     Events that are not pure share the remaining delta equally, except for `slack_share`.
     """
-    left = _left(delta, _failing(counts))
+    left = _delta_left(delta, _failing(counts))
     promises: list[tuple[Fraction, int]] = []
     others: dict[Event, int] = {}
     for event, n in counts.items():
@@ -323,7 +323,7 @@ def _at_epsilon(counts: Counts, epsilon: Fraction) -> tuple[Way, ...]:
         RENYI: lambda: _renyi(counts, lambda curve: convert.renyi_to_delta(curve, epsilon), None),
         NUMERICAL: lambda: _numerical(counts, lambda sums: sums.delta(epsilon)),
     }
-    return tuple(Way(name, _approximate(epsilon, _total_by(rule))) for name, rule in rules.items())
+    return tuple(Way(name, _loss_within(epsilon, _total_by(rule))) for name, rule in rules.items())
 
 
 def _total_by(rule: Callable[[], Fraction | None]) -> Fraction | None:
@@ -334,7 +334,7 @@ def _total_by(rule: Callable[[], Fraction | None]) -> Fraction | None:
         return None
 
 
-def _approximate(epsilon: Fraction, delta: Fraction | None) -> PureLoss | ApproximateLoss | None:
+def _loss_within(epsilon: Fraction, delta: Fraction | None) -> PureLoss | ApproximateLoss | None:
     if delta is None or delta >= 1:
         return None
     return ApproximateLoss(epsilon, delta) if delta else PureLoss(epsilon)
@@ -351,7 +351,7 @@ def _failing(counts: Counts) -> Fraction:
     return min(upward(lambda: -sum((n * (-ball(delta)).log1p() for delta, n in deltas), arb(0)).expm1()), added)
 
 
-def _left(delta: Fraction, failing: Fraction) -> Fraction:
+def _delta_left(delta: Fraction, failing: Fraction) -> Fraction:
     """Return the delta left beside `failing`, rounded down: it is conditional on no failure, of probability
     1 − failing.
     """
@@ -376,7 +376,7 @@ def _zcdp_epsilon(counts: Counts, delta: Fraction) -> Fraction | None:
     total = _zcdp_total(counts)
     if total is None or total.delta >= delta:
         return None
-    return convert.zcdp_to_epsilon(total.rho, _left(delta, total.delta)) if total.rho else Fraction(0)
+    return convert.zcdp_to_epsilon(total.rho, _delta_left(delta, total.delta)) if total.rho else Fraction(0)
 
 
 def _zcdp_delta(counts: Counts, epsilon: Fraction) -> Fraction | None:
@@ -386,16 +386,16 @@ def _zcdp_delta(counts: Counts, epsilon: Fraction) -> Fraction | None:
 
 def _renyi(counts: Counts, read: Callable[[RenyiLoss], Fraction], delta: Fraction | None) -> Fraction | None:
     """Return what a conversion reads off the summed curve at its best order, found coarsely and then finely."""
-    curve = _curve(counts, [1 + b for b in _ORDERS])
+    curve = _renyi_sum(counts, [1 + b for b in _ORDERS])
     if delta is not None and curve.delta >= delta:
         return None
     values = [(read(RenyiLoss((point,), curve.delta)), point[0]) for point in curve.curve]
     order = min(values)[1]
-    finer = _curve(counts, [1 + (order - 1) * share for share in _FINER])
+    finer = _renyi_sum(counts, [1 + (order - 1) * share for share in _FINER])
     return min(min(values)[0], read(finer))
 
 
-def _curve(counts: Counts, orders: Iterable[Fraction]) -> RenyiLoss:
+def _renyi_sum(counts: Counts, orders: Iterable[Fraction]) -> RenyiLoss:
     wanted = list(orders)
     if any(isinstance(event, SubsampledGaussian) for event in counts):
         wanted = sorted({Fraction(max(2, round(order))) for order in wanted if order <= cost.ORDER_MOST})
@@ -457,18 +457,21 @@ def parallel(losses: Iterable[Loss], *, parts_per_unit: int = 1, neighbours: str
         raise InvalidParameter(f"neighbours must be 'add-remove' or 'replace', not {neighbours!r}")
     touched = whole(parts_per_unit, name="parts_per_unit") * (2 if neighbours == "replace" else 1)
     if all(isinstance(loss, PureLoss | ApproximateLoss) for loss in given):
-        epsilon = _largest([loss.epsilon for loss in given if not isinstance(loss, ZcdpLoss | RenyiLoss)], touched)
-        delta = _largest([loss.delta for loss in given if isinstance(loss, ApproximateLoss)], touched)
+        epsilon = _sum_of_largest(
+            [loss.epsilon for loss in given if not isinstance(loss, ZcdpLoss | RenyiLoss)], touched
+        )
+        delta = _sum_of_largest([loss.delta for loss in given if isinstance(loss, ApproximateLoss)], touched)
         return ApproximateLoss(epsilon, delta) if delta else PureLoss(epsilon)
     zcdp = [loss for loss in given if isinstance(loss, ZcdpLoss)]
     if len(zcdp) == len(given):
         return ZcdpLoss(
-            _largest([loss.rho for loss in zcdp], touched), _largest([loss.delta for loss in zcdp], touched)
+            _sum_of_largest([loss.rho for loss in zcdp], touched),
+            _sum_of_largest([loss.delta for loss in zcdp], touched),
         )
     raise InvalidParameter(
         "the parts have losses of mixed notions, or Rényi curves\nhint: give all of them as tacit.epsilon or tacit.rho"
     )
 
 
-def _largest(amounts: Sequence[Fraction], count: int) -> Fraction:
+def _sum_of_largest(amounts: Sequence[Fraction], count: int) -> Fraction:
     return sum(sorted(amounts, reverse=True)[:count], Fraction(0))

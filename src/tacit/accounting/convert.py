@@ -155,15 +155,15 @@ STEPS_MAX = 200
 def crossing(excess: Callable[[float], float], guess: float, *, relative: float = 1e-12) -> float:
     """Return about the x > 0 at which a falling `excess` reaches zero, on the side with values of at most zero."""
     low, high = _bracket(excess, math.log(guess))
-    return math.exp(high) if low is None else _narrowed(excess, low, high, relative)
+    return math.exp(high) if low is None else _root_between(excess, low, high, relative)
 
 
 def crossing_between(excess: Callable[[float], float], low: float, high: float, *, relative: float = 1e-12) -> float:
     """Return about where `excess`, above zero at `low` and at most zero at `high`, crosses; on the latter's side."""
-    return _narrowed(excess, math.log(low), math.log(high), relative)
+    return _root_between(excess, math.log(low), math.log(high), relative)
 
 
-def _narrowed(excess: Callable[[float], float], low: float, high: float, relative: float) -> float:
+def _root_between(excess: Callable[[float], float], low: float, high: float, relative: float) -> float:
     """Return the crossing between two logs: false position, halving the stale end, and a bisection every third step."""
     at_low, at_high = excess(math.exp(low)), excess(math.exp(high))
     side = 0

@@ -138,7 +138,7 @@ def charge_of(events: Iterable[Event], *, asked: ApproximateLoss | None = None) 
     """
     drawn, total = tuple(events), ZERO_CHARGE
     for event in drawn:
-        _check(event)
+        _require_possible(event)
         loss = cost.zcdp(event)
         # a failure event costs only its delta: its output was paid for by the events recorded with it
         epsilon = Fraction(0) if isinstance(event, Failing) else cost.pure_epsilon(event)
@@ -169,7 +169,7 @@ def covers(charged: Charge, events: Iterable[Event]) -> bool:
     return cost.noise_delta(drawn, charged.epsilon) <= charged.delta_noise + (charged.delta - cost_of.delta)
 
 
-def _check(event: Event) -> None:
+def _require_possible(event: Event) -> None:
     """Refuse an event with inexact amounts, or one that no noise could have: its cost would be meaningless."""
     for field in fields(event):
         value = getattr(event, field.name)
@@ -317,16 +317,16 @@ def questions_left(rule: Rule, spent: Charge, like: Charge) -> int | None:
     by_addition = by_rho = 0.0
     if rule.admits_by_addition(spent) and like.epsilon is not None:
         by_addition = min(
-            _times(rule.epsilon, spent.epsilon, like.epsilon),
-            _times(rule.delta_noise, spent.delta_noise, like.delta_noise),
+            _repeats(rule.epsilon, spent.epsilon, like.epsilon),
+            _repeats(rule.delta_noise, spent.delta_noise, like.delta_noise),
         )
     if rule.admits_by_rho(spent):
-        by_rho = _times(rule.rho, spent.rho, like.rho)
-    times = min(max(by_addition, by_rho), _times(rule.delta, spent.delta, like.delta))
+        by_rho = _repeats(rule.rho, spent.rho, like.rho)
+    times = min(max(by_addition, by_rho), _repeats(rule.delta, spent.delta, like.delta))
     return None if times == inf else int(times)
 
 
-def _times(limit: Fraction | None, spent: Fraction | None, amount: Fraction) -> float | int:
+def _repeats(limit: Fraction | None, spent: Fraction | None, amount: Fraction) -> float | int:
     """How often an amount fits between what is spent and its limit: a whole number, or infinity for no amount."""
     if limit is None or spent is None:
         return 0
@@ -352,11 +352,11 @@ def _by_rho(rule: Rule, spent: Charge, asking: Loss | None) -> Fraction:
     rho = Fraction(0) if rule.rho is None else rule.rho - spent.rho
     if rho < _RHO_LEAST or isinstance(asking, PureLoss):
         return Fraction(0)
-    found = _cut(_pure_within(rho) if asking is None else _gaussian_within(rho, asking))
+    found = _six_digits(_pure_within(rho) if asking is None else _gaussian_within(rho, asking))
     for tries in count():
         if found < _EPSILON_LEAST or charge_at(found, asking).rho <= rho:
             break
-        found = _cut(found * (1 - _MILLIONTH) if tries < _ROUNDS else found / 2)
+        found = _six_digits(found * (1 - _MILLIONTH) if tries < _ROUNDS else found / 2)
     return found if found >= _EPSILON_LEAST else Fraction(0)
 
 
@@ -371,7 +371,7 @@ def _gaussian_within(rho: Fraction, asking: Loss) -> Fraction:
     return found
 
 
-def _cut(epsilon: Fraction) -> Fraction:
+def _six_digits(epsilon: Fraction) -> Fraction:
     """An epsilon to six digits, rounded down."""
     if not _SHOWN_IN_DIGITS[0] < epsilon < _SHOWN_IN_DIGITS[1]:
         return epsilon * (1 - _MILLIONTH)

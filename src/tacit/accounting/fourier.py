@@ -94,13 +94,13 @@ def _roots(size: int) -> Spectrum:
     count = max(size // 2, 1)
     columns = min(_BLOCK, count)
     with working_precision(96):
-        coarse = np.array([_root(_BLOCK * row, size) for row in range(-(-count // _BLOCK))])
-        fine = np.array([_root(column, size) for column in range(columns)])
+        coarse = np.array([_unit_root(_BLOCK * row, size) for row in range(-(-count // _BLOCK))])
+        fine = np.array([_unit_root(column, size) for column in range(columns)])
     roots = np.outer(coarse, fine).reshape(-1)[:count]
     roots.setflags(write=False)
     return roots
 
 
-def _root(k: int, size: int) -> complex:
+def _unit_root(k: int, size: int) -> complex:
     angle = arb.pi() * ball(Fraction(-2 * k, size))
     return complex(float(angle.cos()), float(angle.sin()))

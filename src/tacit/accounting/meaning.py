@@ -147,7 +147,7 @@ class Meaning:
     def _promise(self) -> list[str]:
         lines = [
             f"{self.loss}: the promise to one person, against an attacker with any knowledge about everyone else.",
-            f"  No answer becomes more than {_times(self.one.odds)} times as likely because of them.",
+            f"  No answer becomes more than {_ratio_words(self.one.odds)} times as likely because of them.",
         ]
         if self.one.delta:
             lines.append(f"  The promise may fail altogether with probability {show(self.one.delta)}.")
@@ -172,15 +172,15 @@ class Meaning:
             f"  {'people':>6} {'ε':>8} {'δ':>12} {'odds, times':>12} {'50 % becomes':>13} {'advantage':>10}",
         ]
         for attack in self.attacks:
-            odds, half = _times(attack.odds), _percent(attack.posterior(Fraction(1, 2)))
+            odds, half = _ratio_words(attack.odds), _percent(attack.posterior(Fraction(1, 2)))
             if attack.delta >= 1:
                 lines.append(
                     f"  {attack.units:>6} {show(attack.epsilon):>8} {'1':>12} nothing is promised to this group"
                 )
                 continue
             lines.append(
-                f"  {attack.units:>6} {show(attack.epsilon):>8} {_short(attack.delta):>12} {odds:>12} {half:>13} "
-                f"{_percent(attack.advantage):>10}"
+                f"  {attack.units:>6} {show(attack.epsilon):>8} {_chance_words(attack.delta):>12} {odds:>12} "
+                f"{half:>13} {_percent(attack.advantage):>10}"
             )
         return lines
 
@@ -199,7 +199,7 @@ def explain(
     odds about one person shift at most 2.72 times; a guess whether they are in the data is right at most 73.2 % of ...
     """
     given = epsilon if isinstance(epsilon, Loss) else privacy.epsilon(epsilon, delta=delta)
-    loss = _approximate(given)
+    loss = _as_epsilon_delta(given)
     for name, listed in (("priors", priors), ("groups", groups)):
         if isinstance(listed, str | bytes) or not isinstance(listed, Iterable):
             raise InvalidParameter(
@@ -212,15 +212,15 @@ def explain(
 
 def meaning_line(loss: Loss) -> str:
     """Return in one line what a loss means for one person."""
-    attack = _attack(_approximate(loss), 1)
+    attack = _attack(_as_epsilon_delta(loss), 1)
     fails = f"; it may fail with probability {show(attack.delta)}" if attack.delta else ""
     return (
-        f"odds about one person shift at most {_times(attack.odds)} times; a guess whether they are in the data is "
-        f"right at most {_percent(attack.accuracy)} of the time{fails}"
+        f"odds about one person shift at most {_ratio_words(attack.odds)} times; a guess whether they are in the data "
+        f"is right at most {_percent(attack.accuracy)} of the time{fails}"
     )
 
 
-def _approximate(loss: Loss) -> PureLoss | ApproximateLoss:
+def _as_epsilon_delta(loss: Loss) -> PureLoss | ApproximateLoss:
     if isinstance(loss, ZcdpLoss | RenyiLoss):
         return to_approximate(loss, max(DELTA_READ, 2 * loss.delta))
     return loss
@@ -250,7 +250,7 @@ def _percent(share: Fraction) -> str:
     return f"{float(value):.{digits_shown}f}".rstrip("0").rstrip(".") + " %"
 
 
-def _short(chance: Fraction) -> str:
+def _chance_words(chance: Fraction) -> str:
     """Return a chance to three digits, rounded up."""
     shown = show(chance)
     if len(shown) <= 8:
@@ -259,7 +259,7 @@ def _short(chance: Fraction) -> str:
     return f"{float(digits.quantize(Decimal(1).scaleb(digits.adjusted() - 2), ROUND_UP)):.3g}"
 
 
-def _times(ratio: Fraction | float) -> str:
+def _ratio_words(ratio: Fraction | float) -> str:
     if not isinstance(ratio, Fraction) or ratio >= 10**300:
         return str(inf)
     if ratio >= 10**6:

@@ -130,13 +130,13 @@ def pair_of(event: Event) -> Pair | None:
     A sampled one has two, by whether a unit is added or removed: `amplify.sampled_pair`.
     """
     if isinstance(event, LaplaceNoise):
-        return _laplace(event)
+        return _laplace_pair(event)
     if isinstance(event, GaussianNoise):
-        return _gaussian(event)
+        return _gaussian_pair(event)
     if isinstance(event, PureChoice | StaircaseNoise):
-        return _pure(event.epsilon)
+        return _pure_pair(event.epsilon)
     if isinstance(event, ExponentialChoice):
-        return _exponential(event.epsilon)
+        return _exponential_pair(event.epsilon)
     if isinstance(event, SubsampledGaussian):
         return None
     return Lattice(Fraction(0), Fraction(1), (arb(1) - ball(event.delta),), ball(event.delta), 0.0)
@@ -153,12 +153,12 @@ def moves_nothing(event: Event) -> bool:
     return event.epsilon == 0
 
 
-def _pure(epsilon: Fraction) -> Lattice:
+def _pure_pair(epsilon: Fraction) -> Lattice:
     lower = 1 / (1 + ball(epsilon).exp())
     return Lattice(-epsilon, 2 * epsilon, (lower, 1 - lower), arb(0), float(epsilon))
 
 
-def _exponential(epsilon: Fraction) -> Curve:
+def _exponential_pair(epsilon: Fraction) -> Curve:
     whole = -(-ball(epsilon)).expm1()
 
     def tails(x: Fraction) -> tuple[arb, arb]:
@@ -173,7 +173,7 @@ def _exponential(epsilon: Fraction) -> Curve:
     return Curve(-epsilon, epsilon, tails, float(epsilon) / 3)
 
 
-def _laplace(event: LaplaceNoise) -> Pair:
+def _laplace_pair(event: LaplaceNoise) -> Pair:
     shift, law = math.floor(event.sensitivity), LaplaceLaw(event.scale)
     most = shift / event.scale
     if shift <= VALUES_MOST:
@@ -191,7 +191,7 @@ def _laplace(event: LaplaceNoise) -> Pair:
     return Curve(-most, most, tails, float(most), atoms=True, spread=-math.expm1(-float(most)) / 2)
 
 
-def _gaussian(event: GaussianNoise) -> Pair | None:
+def _gaussian_pair(event: GaussianNoise) -> Pair | None:
     shift = cost.single_shift(event)
     if shift is not None and event.sigma <= SIGMA_MOST:
         return _narrow_gaussian(event.sigma, shift)
@@ -295,7 +295,7 @@ def _lattice_masses(pair: Lattice, step: Fraction) -> list[arb]:
     if over == 1 and stride == 1:
         return list(pair.masses)
     cells = (len(pair.masses) - 1) * stride // over + 2
-    _check(cells)
+    _require_cells(cells)
     masses, whole = [arb(0)] * cells, -(-ball(step)).expm1()
     for i, mass in enumerate(pair.masses):
         index, rest = divmod(i * stride, over)
@@ -310,7 +310,7 @@ def _lattice_masses(pair: Lattice, step: Fraction) -> list[arb]:
 
 def _curve_masses(pair: Curve, step: Fraction) -> tuple[list[arb], arb]:
     cells = -((pair.low - pair.high) // step)
-    _check(cells)
+    _require_cells(cells)
     over = lcm(pair.low.denominator, step.denominator)
     start, stride = int(pair.low * over), int(step * over)  # the grid in whole parts, which add up faster
     wholes = cache(lambda width: -(-ball(width * step)).expm1())
@@ -337,7 +337,7 @@ def _curve_masses(pair: Curve, step: Fraction) -> tuple[list[arb], arb]:
 def _normal(pair: Normal, step: Fraction) -> Gridded:
     """Return a normal loss on the grid: per cell, the two shares are integrals over it, by Gauss's five points."""
     cells = -((pair.low - pair.high) // step)
-    _check(cells)
+    _require_cells(cells)
     start = pair.low - pair.squared / 2
     height, slope = _densities(pair, step, start, cells), -step / pair.squared
     upper, lower = np.zeros(cells), np.zeros(cells)
@@ -371,7 +371,7 @@ def _densities(pair: Normal, step: Fraction, start: Fraction, cells: int) -> Rea
     return flat
 
 
-def _check(cells: int) -> None:
+def _require_cells(cells: int) -> None:
     if cells > CELLS_MOST:
         raise TooFine
 

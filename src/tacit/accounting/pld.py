@@ -235,12 +235,12 @@ def _composed(parts: Sequence[tuple[Reals, int]], size: int) -> tuple[Reals, flo
     accuracy = relative_error(size)
     product, slack, most, events = np.ones(size // 2 + 1, dtype=np.complex128), 0.0, 1.0, 0
     for chances, count in parts:
-        spectrum = transform(_folded(chances, size))
+        spectrum = transform(_on_circle(chances, size))
         length = math.sqrt(dot(chances, chances))
         largest = max(float(np.abs(spectrum).max()), float(chances.sum())) * (1 + 1e-9 / max(count, 1))
         slack += count * accuracy * length
         most *= max(largest, 1.0) ** count
-        product = product * _power(spectrum, count)
+        product = product * _spectrum_power(spectrum, count)
         events += count + 1
     values = np.maximum(inverse(product), 0.0)
     length = math.sqrt(
@@ -250,7 +250,7 @@ def _composed(parts: Sequence[tuple[Reals, int]], size: int) -> tuple[Reals, flo
     return values, error
 
 
-def _folded(chances: Reals, size: int) -> Reals:
+def _on_circle(chances: Reals, size: int) -> Reals:
     """Return the probabilities on a circle of `size` points."""
     padded = np.zeros(-(-len(chances) // size) * size)
     padded[: len(chances)] = chances
@@ -258,7 +258,7 @@ def _folded(chances: Reals, size: int) -> Reals:
     return folded
 
 
-def _power(values: Spectrum, count: int) -> Spectrum:
+def _spectrum_power(values: Spectrum, count: int) -> Spectrum:
     """Return each value to the power `count`, by squaring: at most count - 1 roundings deep."""
     result, square = None, values
     while count:

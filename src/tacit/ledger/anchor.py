@@ -72,7 +72,7 @@ class Anchor:
                 f"the anchor {self.path} cannot be read ({error.strerror})\nhint: run as its owner"
             ) from error
         # made, and stopped before the first mark was on the disk
-        return _marks(content) if content.strip(b"\0\n") else None
+        return _positions(content) if content.strip(b"\0\n") else None
 
     def check(self, hash_of: HashOf) -> AnchorPosition | None:
         """Refuse a ledger that is behind its anchor or has another history; `hash_of` gives its entries' hashes."""
@@ -95,7 +95,7 @@ class Anchor:
     def advance(self, mark: AnchorPosition, hash_of: HashOf) -> None:
         """Move the anchor forward to `mark`, on the disk on return; a ledger that has forked is refused instead."""
         with self._locked() as descriptor:
-            marks = _marks(os.pread(descriptor, 2 * _SLOT, 0))
+            marks = _positions(os.pread(descriptor, 2 * _SLOT, 0))
             known = max((found for found in marks if found), key=lambda found: found.number, default=None)
             if known is not None and known != self._seen:
                 self._compare(known, hash_of)
@@ -124,7 +124,7 @@ class Anchor:
 
     def _write(self, descriptor: int, mark: AnchorPosition, marks: "list[AnchorPosition | None]") -> None:
         newest = max((0, 1), key=lambda slot: -1 if (found := marks[slot]) is None else found.number)
-        os.pwrite(descriptor, _slot(mark), (1 - newest) * _SLOT)
+        os.pwrite(descriptor, _slot_text(mark), (1 - newest) * _SLOT)
         os.fdatasync(descriptor)
 
     @contextmanager
@@ -173,16 +173,16 @@ def anchored_at(folder: Path, places: Iterable[str], *, other_than: str | None =
     return None
 
 
-def _slot(mark: AnchorPosition) -> bytes:
+def _slot_text(mark: AnchorPosition) -> bytes:
     text = canonical([asdict(mark), digest(asdict(mark))]).encode()
     return text.ljust(_SLOT, b"\n")
 
 
-def _marks(content: bytes) -> "list[AnchorPosition | None]":
-    return [_mark(content[:_SLOT]), _mark(content[_SLOT:])]
+def _positions(content: bytes) -> "list[AnchorPosition | None]":
+    return [_position(content[:_SLOT]), _position(content[_SLOT:])]
 
 
-def _mark(slot: bytes) -> AnchorPosition | None:
+def _position(slot: bytes) -> AnchorPosition | None:
     try:
         record, checksum = read_json(slot)
         mark = AnchorPosition(**record) if digest(record) == checksum else None

@@ -32,8 +32,8 @@ def facts(view: Draft, number: int, *, ledger: str, public_key: str) -> Record:
         raise InvalidParameter(
             f"entry {number} of this ledger is not an answer\nhint: 'tacit ledger show' lists the answers"
         )
-    charge = _found(view, answer.record["charge"])
-    table = _found(view, charge.record["declared"])
+    charge = _entry_of(view, answer.record["charge"])
+    table = _entry_of(view, charge.record["declared"])
     chained = {"table": _chained(view, table), "charge": _chained(view, charge), "answer": _chained(view, answer)}
     return {"what": WHAT, "ledger": ledger, "software": software(), **summary(chained), "chain": chained} | {
         "public_key": public_key
@@ -70,7 +70,7 @@ def verify_certificate(certificate: Any) -> Record:
     except LedgerError:
         raise
     except (TacitError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        raise _fault("it is not a certificate, or parts of it are missing") from error
+        raise _refused_certificate("it is not a certificate, or parts of it are missing") from error
 
 
 def software() -> str:
@@ -82,30 +82,30 @@ def _verified(certificate: Any) -> Record:
     unsigned = {name: value for name, value in certificate.items() if name != "signature"}
     public = certificate["public_key"]
     if certificate["what"] != WHAT or not verify_signature(unsigned, signature=certificate["signature"], public=public):
-        raise _fault("its signature was not made with its key")
+        raise _refused_certificate("its signature was not made with its key")
     chained = certificate["chain"]
     for name, entry in chained.items():
         if link(entry["previous"], entry["body"]) != entry["hash"]:
-            raise _fault(f"the hash of its {name} is wrong")
+            raise _refused_certificate(f"the hash of its {name} is wrong")
     said = summary(chained)
     table, charge, answer = (read_json(chained[name]["body"]) for name in ("table", "charge", "answer"))
     if any(certificate[name] != value for name, value in said.items()):
-        raise _fault("its summary differs from its entries")
+        raise _refused_certificate("its summary differs from its entries")
     if (charge["declared"], answer["charge"], answer["table"], charge["table"]) != (
         chained["table"]["number"],
         chained["charge"]["number"],
         table["table"],
         table["table"],
     ):
-        raise _fault("its entries do not belong together")
+        raise _refused_certificate("its entries do not belong together")
     if digest("declaration", table["declaration"]) != table["declaration_hash"]:
-        raise _fault("the hash of the table's declaration is wrong")
+        raise _refused_certificate("the hash of the table's declaration is wrong")
     if not covers(charge_from(charge), map(event_from_dict, charge["events"])):
-        raise _fault("its events cost more than the charge")
+        raise _refused_certificate("its events cost more than the charge")
     return {**said, "ledger": certificate["ledger"], "software": certificate["software"], "key": fingerprint(public)}
 
 
-def _found(view: Draft, number: int) -> Entry:
+def _entry_of(view: Draft, number: int) -> Entry:
     entry = view.entry(number)
     if entry is None:
         raise LedgerError(f"entry {number} is missing\nhint: tacit ledger verify")
@@ -113,7 +113,7 @@ def _found(view: Draft, number: int) -> Entry:
 
 
 def _chained(view: Draft, entry: Entry) -> Record:
-    previous = BEGINNING if entry.number == 1 else _found(view, entry.number - 1).hash
+    previous = BEGINNING if entry.number == 1 else _entry_of(view, entry.number - 1).hash
     return {"number": entry.number, "previous": previous, "body": entry.body, "hash": entry.hash}
 
 
@@ -125,7 +125,7 @@ def _version() -> str:
         return "(not installed)"
 
 
-def _fault(what: str) -> LedgerError:
+def _refused_certificate(what: str) -> LedgerError:
     return LedgerError(f"the certificate does not verify: {what}\nhint: ask for it again from the ledger's curator")
 
 
@@ -145,7 +145,7 @@ def deployment(certificate: Record) -> Record:
     delta = from_text(loss["delta"]) + (from_text(loss["delta_noise"]) if by_epsilon else 0)
     flavour = _FLAVOURS["zcdp" if not by_epsilon else "approximate" if delta else "pure"]
     main = "epsilon" if by_epsilon else "rho"
-    parameters = {main: _number(loss[main])} | ({"delta": _number(to_text(delta))} if delta else {})
+    parameters = {main: _float_above(loss[main])} | ({"delta": _float_above(to_text(delta))} if delta else {})
     return {
         "status": "Draft",
         "deployment": {
@@ -217,7 +217,7 @@ def to_yaml(value: Any, depth: int = 0) -> str:
     return "\n".join(lines)
 
 
-def _number(text: str) -> float:
+def _float_above(text: str) -> float:
     """Return an amount as a float that is never below it."""
     amount = from_text(text)
     nearest = float(amount)

@@ -22,7 +22,7 @@ from tacit.ledger.entry import CHARGE_NAMES, Entry, Record, account_name, charge
 from tacit.ledger.locks import ATTEMPTS
 from tacit.ledger.registry import RegisteredTable
 from tacit.ledger.roles import find_person, not_allowed, why_not
-from tacit.ledger.set_aside import Call, aside_name, is_some, set_aside
+from tacit.ledger.set_aside import CallInProgress, aside_name, is_some, set_aside
 from tacit.ledger.spelling import name_key
 from tacit.ledger.status import cost_of, first_shortfall
 from tacit.ledger.store import BY_CHARGE, Likely, looks_for
@@ -151,7 +151,7 @@ class Attempt:
 
 
 @dataclass(frozen=True)
-class Request:
+class ChargeRequest:
     """A checked request to be charged, ready before the ledger is read."""
 
     table: RegisteredTable
@@ -161,7 +161,7 @@ class Request:
     keys: Keys
     events: tuple[Event, ...]
     learning: Learning | None = None
-    call: Call | None = None
+    call: CallInProgress | None = None
     is_alone: bool = False  # whether no other process can be at work on the same question or fact
 
     def likely(self) -> Likely:
@@ -192,8 +192,8 @@ def new_request(
     sent: str | None = None,
     is_in_hand: bool = False,
     is_alone: bool = False,
-    call: Call | None = None,
-) -> Request:
+    call: CallInProgress | None = None,
+) -> ChargeRequest:
     """Return the request, with its cost; anything that is not an event, or not a text, is refused.
 
     `beside` is pure, and is charged by itself. A request that was `sent` at great length is kept without that. The
@@ -229,7 +229,7 @@ def new_request(
         **({} if learned_for is None else {"for": learned_for}),
         **({} if sent is None or request_id is None or len(sent) > SENT_MAX else {"sent": sent}),
     }
-    return Request(table, keys.analyst or "", charge, record, keys, tuple(events), learning, call, learns_alone)
+    return ChargeRequest(table, keys.analyst or "", charge, record, keys, tuple(events), learning, call, learns_alone)
 
 
 def question_of(view: Draft, keys: Keys, cohort: str, analyst: str) -> str:
@@ -266,7 +266,7 @@ def find_stored(
         known_as = [keys, *(keys.as_spelled(name) for name in view.spellings(keys.analyst))]
         # if all analysts share the question, the spelling of a name is not in its key
         questions = [each.own for each in known_as] if question == keys.own else [question]
-        answer = _first(
+        answer = _first_entry(
             _learned(view, keys.table, each) if keys.is_fact else view.answer_to(each) for each in questions
         )
     else:
@@ -275,7 +275,7 @@ def find_stored(
         answer = view.answer_paid_by(charge.number)
         if answer is None and not (is_in_hand and _attempts_left(view, charge)):
             raise _dead(charge)
-    return None if answer is None else _stored(answer, ledger=ledger, durable=durable)
+    return None if answer is None else _stored_answer(answer, ledger=ledger, durable=durable)
 
 
 def standing_for(view: Draft, keys: Keys) -> Entry | None:
@@ -334,7 +334,7 @@ def sent_with(view: Draft, *, request_id: str, analyst: str | None, ledger: str)
     """Return the table that an analyst's request was charged for, and what was sent; None without a charge."""
     who = None if analyst is None else name_key(analyst)
     names = [who, *view.spellings(who)]
-    charge = _first(view.charge_for(digest("request", ledger, name, request_id)) for name in names)
+    charge = _first_entry(view.charge_for(digest("request", ledger, name, request_id)) for name in names)
     table = None if charge is None else view.book.table(charge.record["table"])
     return None if charge is None or table is None else (table.name, charge.record.get("sent"))
 
@@ -342,10 +342,10 @@ def sent_with(view: Draft, *, request_id: str, analyst: str | None, ledger: str)
 def charge_made_for(view: Draft, keys: Keys) -> Entry | None:
     """Return the charge that was made for a request, however its analyst's name was spelled then."""
     known_as = [keys, *(keys.as_spelled(name) for name in view.spellings(keys.analyst))]
-    return _first(view.charge_for(each.request) for each in known_as if each.request is not None)
+    return _first_entry(view.charge_for(each.request) for each in known_as if each.request is not None)
 
 
-def _first(found: Iterable[Entry | None]) -> Entry | None:
+def _first_entry(found: Iterable[Entry | None]) -> Entry | None:
     return next((entry for entry in found if entry is not None), None)
 
 
@@ -367,7 +367,7 @@ def facts(view: Draft, table: RegisteredTable, analyst: str, *, ledger: str, dur
         only = record["analyst"]
         if answer is None or paid is None or (only if only is None else name_key(only)) != whose:
             continue
-        stored = _stored(answer, ledger=ledger, durable=durable)
+        stored = _stored_answer(answer, ledger=ledger, durable=durable)
         shown.append(StoredFact(record["words"], stored, charge_from(paid.record), record["version"]))
     return tuple(shown)
 
@@ -378,14 +378,14 @@ def deny(draft: Draft, table: RegisteredTable, analyst: str | None, why: str) ->
     raise not_allowed(why)
 
 
-def as_asked(view: Draft, request: Request) -> Record:
+def as_asked(view: Draft, request: ChargeRequest) -> Record:
     """Return what the record has of a request, charged or refused; its analyst is named as in the ledger."""
     question = question_of(view, request.keys, request.table.cohort, request.analyst)
     person = None if request.keys.analyst is None else find_person(view, request.keys.analyst)
     return {**request.record, **({} if person is None else {"analyst": person.name}), "question": question}
 
 
-def require_room(draft: Draft, request: Request, whole: Charge) -> None:
+def require_room(draft: Draft, request: ChargeRequest, whole: Charge) -> None:
     """Refuse, for the record, a call if the budgets lack room for all of it; charge nothing."""
     refuse_misuse(draft, request.table, request.events)
     record = as_asked(draft, request)
@@ -393,7 +393,7 @@ def require_room(draft: Draft, request: Request, whole: Charge) -> None:
     _refuse_if_short(draft, request, record, whole)
 
 
-def decide(draft: Draft, request: Request, *, durable: bool) -> StoredAnswer | Attempt:
+def decide(draft: Draft, request: ChargeRequest, *, durable: bool) -> StoredAnswer | Attempt:
     """Charge a request, or return the answer it already has; without room, refuse for the record.
 
     The decision is made on one draft with a signed head: look the question up, read the totals, decide, append. The
@@ -454,7 +454,7 @@ def _named_for(draft: Draft, question: str, record: Record) -> tuple[str, Entry 
 
 
 def _set_aside(
-    draft: Draft, request: Request, record: Record, standing: Entry | None
+    draft: Draft, request: ChargeRequest, record: Record, standing: Entry | None
 ) -> tuple[Charge | None, dict[str, Record]]:
     """Refuse a charge if its whole call does not fit; return the rest of the call, and how the entry sets it aside."""
     call, new = request.call, request.charge if standing is None else Charge()
@@ -470,14 +470,14 @@ def _set_aside(
     return rest, {"call": call.entry(rest, over=draft.over(call.cohort))} if is_noted else {}
 
 
-def _refuse_if_not_allowed(draft: Draft, request: Request, record: Record) -> None:
+def _refuse_if_not_allowed(draft: Draft, request: ChargeRequest, record: Record) -> None:
     why = why_not(draft, request.record["analyst"], request.table)
     if why is not None:
         draft.append({"kind": "refusal", **record, "budget": None, "denied": why})
         raise not_allowed(why)
 
 
-def _refuse_if_short(draft: Draft, request: Request, record: Record, whole: Charge | None = None) -> None:
+def _refuse_if_short(draft: Draft, request: ChargeRequest, record: Record, whole: Charge | None = None) -> None:
     charge, call = whole or request.charge, None if request.call is None else request.call.id
     short = first_shortfall(draft, request.table.cohort, analyst=request.analyst, charge=charge, call=call)
     if short is not None:
@@ -531,7 +531,7 @@ def commit(draft: Draft, attempt: Attempt, answer: str, shown: str | None, *, du
     return Receipt(draft.head.ledger, entry.number, entry.hash, charge.number, entry.record["time"], durable)
 
 
-def _stored(answer: Entry, *, ledger: str, durable: bool) -> StoredAnswer:
+def _stored_answer(answer: Entry, *, ledger: str, durable: bool) -> StoredAnswer:
     record = answer.record
     receipt = Receipt(ledger, answer.number, answer.hash, record["charge"], record["time"], durable)
     return StoredAnswer(record["answer"], receipt)
@@ -540,10 +540,10 @@ def _stored(answer: Entry, *, ledger: str, durable: bool) -> StoredAnswer:
 def stored_at(view: Draft, number: int, *, ledger: str, durable: bool) -> StoredAnswer | None:
     """Return the answer at an entry, or None."""
     entry = view.entry(number)
-    return None if entry is None or entry.kind != "answer" else _stored(entry, ledger=ledger, durable=durable)
+    return None if entry is None or entry.kind != "answer" else _stored_answer(entry, ledger=ledger, durable=durable)
 
 
-def _no_room(request: Request, why: str) -> BudgetExceeded:
+def _no_room(request: ChargeRequest, why: str) -> BudgetExceeded:
     name = request.table.name
     less = (
         "" if why.endswith("left: nothing") else "ask for at most what is left ('tacit plan' says whether it fits), or "

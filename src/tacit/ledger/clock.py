@@ -48,7 +48,7 @@ def refuse_far_ahead(draft: Draft) -> None:
 
 
 def _is_far_ahead(draft: Draft) -> bool:
-    return _moment(draft.now) - _moment(draft.head.time) > FAR_AHEAD
+    return _time_of(draft.now) - _time_of(draft.head.time) > FAR_AHEAD
 
 
 def correct(draft: Draft, reason: str) -> Entry:
@@ -72,7 +72,7 @@ def _refuse_to_reopen(draft: Draft) -> None:
         first, number = min(first or entry.record["time"], entry.record["time"]), number - 1
     if first is None:
         raise InvalidParameter("the ledger is not ahead of the clock; no correction is needed")
-    if _moment(first) - _moment(draft.now) <= CORRECTABLE:
+    if _time_of(first) - _time_of(draft.now) <= CORRECTABLE:
         raise InvalidParameter(
             f"the ledger has entries of {first[:10]}, which is not far ahead of the clock ({draft.now[:10]}): "
             "going back could re-open a period that was closed"
@@ -80,5 +80,5 @@ def _refuse_to_reopen(draft: Draft) -> None:
         )
 
 
-def _moment(text: str) -> datetime:
+def _time_of(text: str) -> datetime:
     return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC)

@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 
 from tacit.errors import LedgerError, TacitError
 from tacit.ledger.draft import Draft
-from tacit.ledger.store import Likely, Store, unexpected
+from tacit.ledger.store import LedgerStore, Likely, unexpected
 
 # More in one transaction would make the first wait for the last.
 TOGETHER_MAX = 64
@@ -73,7 +73,7 @@ class GroupCommit:
     first of those that arrived meanwhile the next leader.
     """
 
-    def __init__(self, store: Store, flush: Flush) -> None:
+    def __init__(self, store: LedgerStore, flush: Flush) -> None:
         self._store = store
         self._flush = flush
         self._door = threading.Lock()

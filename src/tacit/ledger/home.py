@@ -36,7 +36,7 @@ from tacit.ledger.entry import SCHEMA, Entry, Head, Writes
 from tacit.ledger.ledger import Ledger
 from tacit.ledger.rotation import keys_of
 from tacit.ledger.sqlite import MEMORY, Connect, SqliteStore, connect_to_file
-from tacit.ledger.store import KEEP_USED, NotAsSigned, Rows, Store
+from tacit.ledger.store import KEEP_USED, LedgerStore, NotAsSigned, Rows
 from tacit.ledger.verify import Verified, verify
 
 
@@ -130,7 +130,9 @@ def open_ledger(
         raise
 
 
-def open_store(where: str | os.PathLike[str] | None, connect: Connect = connect_to_file, *, create: bool) -> Store:
+def open_store(
+    where: str | os.PathLike[str] | None, connect: Connect = connect_to_file, *, create: bool
+) -> LedgerStore:
     """Return the store at a place, as `open_ledger` finds it; its content is not read."""
     text = os.fspath(default_ledger() if where is None else where)
     if not isinstance(text, str) or not text:
@@ -149,7 +151,7 @@ def open_store(where: str | os.PathLike[str] | None, connect: Connect = connect_
     return SqliteStore(path, connect)
 
 
-def _open_durable(store: Store, clock: Clock, accept: str | None, *, create: bool) -> Ledger:
+def _open_durable(store: LedgerStore, clock: Clock, accept: str | None, *, create: bool) -> Ledger:
     with store.reading() as rows:
         is_new = rows.head() is None
     if is_new:
@@ -171,7 +173,7 @@ def _open_durable(store: Store, clock: Clock, accept: str | None, *, create: boo
     return ledger
 
 
-def _open_in_memory(store: Store, clock: Clock) -> Ledger:
+def _open_in_memory(store: LedgerStore, clock: Clock) -> Ledger:
     key = new_key()
     _begin(store, key, clock)
     with store.reading() as rows:
@@ -179,7 +181,7 @@ def _open_in_memory(store: Store, clock: Clock) -> Ledger:
     return Ledger(store, id=head.ledger, public_key=public, key=lambda _: key, anchor=None, clock=clock)
 
 
-def _begin(store: Store, key: SigningKey, clock: Clock) -> None:
+def _begin(store: LedgerStore, key: SigningKey, clock: Clock) -> None:
     """Write the first entry, which names the ledger and its key, unless another process did so first."""
 
     def work(rows: Rows) -> Writes | None:
@@ -193,7 +195,7 @@ def _begin(store: Store, key: SigningKey, clock: Clock) -> None:
     store.transact((), work)
 
 
-def _name_the_damage(store: Store) -> None:
+def _name_the_damage(store: LedgerStore) -> None:
     """Read the whole ledger and raise the error that names its damage, if that finds it."""
     try:
         with store.reading() as rows:
@@ -207,7 +209,7 @@ def _no_ledger(place: str) -> LedgerError:
     return LedgerError(f"no ledger exists at {place}\nhint: give its path with --ledger PATH or TACIT_HOME")
 
 
-def _refuse_if_lost(store: Store) -> None:
+def _refuse_if_lost(store: LedgerStore) -> None:
     """Refuse an empty place that an anchor remembers. The anchor is read before the place is looked at again, since
     another process may have made the ledger, and anchored it, after we saw the place empty."""
     remembered = anchored_at(anchors_folder(), store.places)
@@ -222,7 +224,7 @@ def _refuse_if_lost(store: Store) -> None:
     )
 
 
-def _refuse_if_replaced(store: Store, ledger: str) -> None:
+def _refuse_if_replaced(store: LedgerStore, ledger: str) -> None:
     """Refuse a ledger at the place of another one. The new one may be whole and signed by our key, but the other's
     spending is missing from it."""
     remembered = anchored_at(anchors_folder(), store.places, other_than=ledger)
@@ -275,7 +277,7 @@ def change_key(ledger: Ledger, reason: str, output: str | os.PathLike[str] | Non
         raise InvalidParameter(
             f"the key is in the variable {KEY_VARIABLE}, which you set\nhint: --output FILE, then set it again"
         )
-    target = _beside(path, new.public) if output is None else Path(output)
+    target = _old_key_path(path, new.public) if output is None else Path(output)
     try:
         write_privately(target, new.text())
         sync_folder(target.absolute().parent)
@@ -286,7 +288,7 @@ def change_key(ledger: Ledger, reason: str, output: str | os.PathLike[str] | Non
     ledger.change_key(new, reason)
     kept = path
     if output is None:
-        kept = _beside(path, old)
+        kept = _old_key_path(path, old)
         if not kept.exists():
             kept.hardlink_to(path)
         target.replace(path)
@@ -300,7 +302,7 @@ def _own_key(public: str) -> SigningKey:
     if given is not None and given.public == public:
         return given
     key = load_key(path)
-    for found in (key, load_key(_beside(path, public))):
+    for found in (key, load_key(_old_key_path(path, public))):
         if found is not None and found.public == public:
             return found
     where = f"the key at {path}" if given is None else f"the key in {KEY_VARIABLE}"
@@ -312,7 +314,7 @@ def _own_key(public: str) -> SigningKey:
     )
 
 
-def _beside(path: Path, public: str) -> Path:
+def _old_key_path(path: Path, public: str) -> Path:
     """Return the path of an old key of a home folder, by its short name."""
     return path.with_name(f"{path.stem}-{fingerprint(public)}{path.suffix}")
 
@@ -340,7 +342,7 @@ def restore(backup: str | os.PathLike[str], target: str | os.PathLike[str] | Non
     return _copied(open_store(backup, create=False), open_store(target, create=True))
 
 
-def _copied(source: Store, target: Store) -> Verified:
+def _copied(source: LedgerStore, target: LedgerStore) -> Verified:
     try:
         with source.reading() as rows:
             verify(rows)

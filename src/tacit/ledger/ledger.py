@@ -40,7 +40,7 @@ from tacit.ledger.status import (
     first_shortfall,
     smallest,
 )
-from tacit.ledger.store import NotAsSigned, Rows, Store
+from tacit.ledger.store import LedgerStore, NotAsSigned, Rows
 from tacit.ledger.verify import Verified, verify
 from tacit.privacy import ApproximateLoss, Event, Loss
 
@@ -61,7 +61,7 @@ class Ledger(CarriesOut, KnowsPeople):
     """
 
     def __init__(
-        self, store: Store, *, id: str, public_key: str, key: KeySource, anchor: Anchor | None, clock: Clock
+        self, store: LedgerStore, *, id: str, public_key: str, key: KeySource, anchor: Anchor | None, clock: Clock
     ) -> None:
         self.id = id
         self.public_key = public_key

@@ -40,11 +40,11 @@ from tacit.ledger.store import (
     NODE,
     TABLES,
     TOKENS,
+    LedgerStore,
     Likely,
     NotAsSigned,
     Query,
     Rows,
-    Store,
     Work,
     damaged,
     not_a_ledger,
@@ -125,7 +125,7 @@ Found = dict[Query, list[tuple[Any, ...]]]
 Link = psycopg.Connection[tuple[Any, ...]]
 
 
-class PostgresStore(Store):
+class PostgresStore(LedgerStore):
     """A ledger's tables in a PostgreSQL schema: the first one on the connection's search path."""
 
     durable = True
@@ -149,7 +149,7 @@ class PostgresStore(Store):
         self.locks.close()
 
     def transact(self, likely: Sequence[Likely], work: Work) -> None:
-        """Run `work` and write what it returns in one durable transaction (see `Store`)."""
+        """Run `work` and write what it returns in one durable transaction (see `LedgerStore`)."""
         with self.turn:
             for attempt in range(TRIES_MAX):
                 try:
@@ -170,13 +170,13 @@ class PostgresStore(Store):
         assumed |= {query: [] for one in likely for query in one.absent}
         with self._opened() as link:
             try:
-                writes = work(_rows(link, assumed))
+                writes = work(_rows_of_link(link, assumed))
             except NotAsSigned:
                 raise _TryAgain from None  # read after another had written
             if writes is None:
                 raise _TryAgain  # without a conditional write a moved head would not be detected
-            absent = [_array([values[0] for query, values in assumed if query == kind]) for kind in _ABSENT]
-            if link.execute(_WRITE_ALONE, (*_moved(writes), *absent, *_written(writes))).fetchall() != [(1,)]:
+            absent = [_array_text([values[0] for query, values in assumed if query == kind]) for kind in _ABSENT]
+            if link.execute(_WRITE_ALONE, (*_head_values(writes), *absent, *_json_values(writes))).fetchall() != [(1,)]:
                 raise _TryAgain
             self._last, self._alone = writes.head, True
 
@@ -184,11 +184,11 @@ class PostgresStore(Store):
         """Queue, decide on the current tables, write, let the next one in, and wait for the disk."""
         with self._opened() as link:
             found = self._queue(link, likely)
-            writes = work(_rows(link, found))
+            writes = work(_rows_of_link(link, found))
             if writes is None:
                 link.execute("COMMIT")
                 return
-            if not _write(link, writes):
+            if not _write_and_commit(link, writes):
                 raise _TryAgain
             self._alone = self._last == writes.before
             self._last = writes.head
@@ -203,7 +203,7 @@ class PostgresStore(Store):
         buckets = sorted({path[-1] for path in paths})
         statements = [_QUEUE, *map(_planned, found)]
         if places:
-            statements += [_planned((_SOME_NODES, (_array(nodes),)))]
+            statements += [_planned((_SOME_NODES, (_array_text(nodes),)))]
             statements += [_planned((BUCKET, (at, at + "g"))) for at in buckets]
         cursor = link.execute("; ".join(statements).encode(), prepare=False)
         for _ in range(3):  # the statements that begin, set and lock return no rows
@@ -237,7 +237,7 @@ class PostgresStore(Store):
             heads = found.fetchall()
             if self._last is not None and heads != [_head_row(self._last)]:
                 self._alone = False  # another has written
-            yield _rows(link, {(HEAD, ()): heads})
+            yield _rows_of_link(link, {(HEAD, ()): heads})
             link.execute("COMMIT")
 
     @contextmanager
@@ -286,7 +286,7 @@ class PostgresStore(Store):
             _require_sync(link, self.place)
             _create_tables(link)
             _check_tables(link, self.place)
-            _plan(link)
+            _prepare_statements(link)
         except BaseException:
             link.close()
             raise
@@ -301,14 +301,14 @@ def _head_row(head: Head) -> tuple[Any, ...]:
     return (head.ledger, head.number, head.hash, head.root, head.time, head.signature)
 
 
-def _moved(writes: Writes) -> tuple[Any, ...]:
+def _head_values(writes: Writes) -> tuple[Any, ...]:
     head, before = writes.head, writes.before
     if before is None:
         raise LedgerError("the ledger's head is missing\nhint: open it again")
     return (head.number, head.hash, head.root, head.time, head.signature, before.number, before.hash)
 
 
-def _written(writes: Writes) -> tuple[str, str, str]:
+def _json_values(writes: Writes) -> tuple[str, str, str]:
     entries = [(e.number, e.body, e.hash, e.request, e.question, e.answers) for e in writes.entries]
     return (
         _json(("number", "body", "hash", "request", "question", "answers"), entries),
@@ -317,7 +317,7 @@ def _written(writes: Writes) -> tuple[str, str, str]:
     )
 
 
-def _write(link: Link, writes: Writes) -> bool:
+def _write_and_commit(link: Link, writes: Writes) -> bool:
     """Write everything if the head is the one that was read, let the next one in, and wait for the disk.
 
     Returns whether it was written. All in one message, which the server works through as it stands.
@@ -329,7 +329,7 @@ def _write(link: Link, writes: Writes) -> bool:
         link.execute("COMMIT")
         link.execute(_AWAIT_DISK)
         return True
-    write = _planned((_WRITE_LOCKED, (*_moved(writes), *_written(writes))))
+    write = _planned((_WRITE_LOCKED, (*_head_values(writes), *_json_values(writes))))
     return link.execute(f"{write}; COMMIT; {_AWAIT_DISK}".encode(), prepare=False).fetchall() == [(1,)]
 
 
@@ -348,7 +348,7 @@ def _literal(value: int | str) -> str:
     return "E'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def _plan(link: Link) -> None:
+def _prepare_statements(link: Link) -> None:
     """Plan what is run by name; a plan made for one value serves all."""
     link.execute("SET plan_cache_mode = force_generic_plan")
     for statement, name in _PLANNED.items():
@@ -357,7 +357,7 @@ def _plan(link: Link) -> None:
         link.execute(f"PREPARE {name} AS {numbered}".encode())
 
 
-def _array(keys: Sequence[object]) -> str:
+def _array_text(keys: Sequence[object]) -> str:
     """Return hashes, places or numbers as an array's text; none of them needs escaping."""
     return "{" + ",".join(f'"{key}"' for key in keys) + "}"
 
@@ -366,7 +366,7 @@ def _json(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     return canonical([dict(zip(names, row, strict=True)) for row in rows])
 
 
-def _rows(link: Link, assumed: Found) -> Rows:
+def _rows_of_link(link: Link, assumed: Found) -> Rows:
     def run(statement: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
         found = assumed.get((statement, values))
         return link.execute(_ours(statement), values).fetchall() if found is None else found

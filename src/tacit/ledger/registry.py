@@ -284,7 +284,7 @@ def _check_meaning(book: RuleBook, cohort: str, wanted: Registration, known: Dec
 
 
 def _check_same(wanted: Registration, table: Declared, word: str) -> None:
-    before, now = (_shown(declaration.get(word)) for declaration in (table.declaration, wanted.declaration))
+    before, now = (_declared_words(declaration.get(word)) for declaration in (table.declaration, wanted.declaration))
     if before != now:
         alike = "" if word != "unit" or table.name == wanted.name else ", or give the column one name in both tables"
         raise InvalidParameter(
@@ -300,5 +300,5 @@ def _tables_of(draft: Draft) -> str:
     return f"its tables are: {', '.join(sorted(names)[:SHOWN_MAX]) or 'none yet'}{more}"
 
 
-def _shown(word: object) -> str:
+def _declared_words(word: object) -> str:
     return "tacit.ROW" if word is None else repr(word)

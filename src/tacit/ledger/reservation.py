@@ -15,10 +15,10 @@ from tacit.ledger.group_commit import GroupCommit
 from tacit.ledger.locks import InHand, in_hand, taken, waited_for
 from tacit.ledger.registry import RegisteredTable
 from tacit.ledger.roles import why_not
-from tacit.ledger.set_aside import Call, call_in_progress, less, within
+from tacit.ledger.set_aside import CallInProgress, call_in_progress, less, within
 from tacit.ledger.spelling import name_key
 from tacit.ledger.status import Asker, Room, first_shortfall, limits_of
-from tacit.ledger.store import Store
+from tacit.ledger.store import LedgerStore
 from tacit.privacy import ApproximateLoss, Event
 
 
@@ -45,7 +45,7 @@ class Reservation:
         return self.attempt.number > 1
 
     def commit(self, answer: str, shown: str | None = None) -> Receipt:
-        """Store the released answer and return the receipt; on return it is durable and anchored, and may leave.
+        """LedgerStore the released answer and return the receipt; on return it is durable and anchored, and may leave.
 
         `shown` is the answer's numbers with their error bars, as they leave, for people to read.
         """
@@ -62,7 +62,7 @@ class CarriesOut:
 
     id: str
     durable: bool
-    _store: Store
+    _store: LedgerStore
     _group_commit: GroupCommit
 
     def _view(self) -> AbstractContextManager[Draft]:
@@ -154,7 +154,7 @@ class CarriesOut:
         if short is not None:  # a refusal is written, room is not
             self._group_commit.submit(lambda draft: charging.require_room(draft, request, rest))
         id = digest("call", self.id, fresh_id())
-        call = Call(id, self.id, table.cohort, request.analyst, record, rest, is_one_question)
+        call = CallInProgress(id, self.id, table.cohort, request.analyst, record, rest, is_one_question)
         self._store.locks.take(id)
         try:
             with within(call):
@@ -182,7 +182,7 @@ class CarriesOut:
             charging.refuse_misuse(draft, table, ())
             standing, call = self._standing(draft, table), self._call_id(table, analyst)
             return Room(
-                limits_of(draft, table.cohort, analyst=_who(analyst), call=call),
+                limits_of(draft, table.cohort, analyst=_asker_key(analyst), call=call),
                 why_not(draft, analyst, table) is None,
                 None if standing is None else standing.record["events"],
             )
@@ -191,11 +191,11 @@ class CarriesOut:
         """Return what limits an analyst, or whoever gives no name, in asking about a table and those beside it."""
         with self._view() as draft:
             return Asker(
-                analyst, tuple(draft.book.applying(table.cohort, _who(analyst))), why_not(draft, analyst, table)
+                analyst, tuple(draft.book.applying(table.cohort, _asker_key(analyst))), why_not(draft, analyst, table)
             )
 
-    def _call(self, table: RegisteredTable, analyst: str | None) -> Call | None:
-        return call_in_progress(self.id, table.cohort, _who(analyst))
+    def _call(self, table: RegisteredTable, analyst: str | None) -> CallInProgress | None:
+        return call_in_progress(self.id, table.cohort, _asker_key(analyst))
 
     def _call_id(self, table: RegisteredTable, analyst: str | None) -> str | None:
         call = self._call(table, analyst)
@@ -206,7 +206,7 @@ class CarriesOut:
         self._group_commit.submit(lambda draft: charging.fail(draft, attempt))
 
     def commit(self, attempt: Attempt, answer: str, shown: str | None = None) -> Receipt:
-        """Store the answer that a charge paid for; see `Reservation.commit`."""
+        """LedgerStore the answer that a charge paid for; see `Reservation.commit`."""
         if not isinstance(answer, str):
             raise InvalidParameter(f"answer must be text, not {type(answer).__name__}")
         return self._group_commit.submit(
@@ -224,5 +224,5 @@ class CarriesOut:
         return charging.standing_for(draft, keys)
 
 
-def _who(analyst: str | None) -> str:
+def _asker_key(analyst: str | None) -> str:
     return name_key(analyst) if isinstance(analyst, str) else ""  # anything else is refused with the request

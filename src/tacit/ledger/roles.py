@@ -23,7 +23,7 @@ from tacit.ledger.draft import HELD, PEOPLE, PERSON, Draft, person_name
 from tacit.ledger.entry import Entry, Record
 from tacit.ledger.registry import RegisteredTable
 from tacit.ledger.spelling import given_name, look, name_key
-from tacit.ledger.store import END_VISIT, FORGET_HASH, FORGET_VISITS, KEEP_HASH, NOTE_USE, Store
+from tacit.ledger.store import END_VISIT, FORGET_HASH, FORGET_VISITS, KEEP_HASH, NOTE_USE, LedgerStore
 from tacit.privacy import Loss
 
 CURATOR, ANALYST, AUDITOR = ROLES = ("curator", "analyst", "auditor")
@@ -88,7 +88,7 @@ class Token:
 class KnowsPeople:
     """The part of a ledger for people and their budgets; the ledger itself has the rest."""
 
-    _store: Store
+    _store: LedgerStore
 
     def _submit(self, step: Callable[[Draft], Outcome]) -> Outcome:
         raise NotImplementedError

@@ -28,7 +28,7 @@ Get = Callable[[str], str | None]
 
 
 @dataclass
-class Call:
+class CallInProgress:
     """A call in progress: its analyst, its request for the record, and the rest of its charges."""
 
     id: str  # the name of its lock
@@ -49,17 +49,17 @@ class Call:
         return {"id": self.id, "people": self.cohort, "analyst": self.analyst, "rest": kept, "over": over}
 
 
-_NOW: ContextVar[Call | None] = ContextVar("tacit_call", default=None)
+_NOW: ContextVar[CallInProgress | None] = ContextVar("tacit_call", default=None)
 
 
-def call_in_progress(ledger: str, cohort: str, analyst: str) -> Call | None:
+def call_in_progress(ledger: str, cohort: str, analyst: str) -> CallInProgress | None:
     """Return the call that this thread is in, if it is about these people and by this analyst."""
     now = _NOW.get()
     return now if now is not None and (now.ledger, now.cohort, now.analyst) == (ledger, cohort, analyst) else None
 
 
 @contextmanager
-def within(call: Call) -> Iterator[None]:
+def within(call: CallInProgress) -> Iterator[None]:
     """Make all charges inside charges of a call."""
     before = _NOW.set(call)
     try:
@@ -79,14 +79,16 @@ def aside_changes(record: Record, get: Get) -> dict[str, str]:
     if call is None:
         return {}
     name = aside_name(call["people"])
-    kept = {id: rest for id, rest in _stored(get, name).items() if id != call["id"] and id not in call["over"]}
+    kept = {id: rest for id, rest in _stored_rests(get, name).items() if id != call["id"] and id not in call["over"]}
     own = {} if call["rest"] is None else {call["id"]: {"analyst": call["analyst"], **call["rest"]}}
     return {name: canonical(kept | own)}
 
 
 def set_aside(get: Get, cohort: str) -> dict[str, tuple[str, Charge]]:
     """Return the analyst and the rest of each call that the state names, over or not, by the names of their locks."""
-    return {id: (str(each["analyst"]), charge_from(each)) for id, each in _stored(get, aside_name(cohort)).items()}
+    return {
+        id: (str(each["analyst"]), charge_from(each)) for id, each in _stored_rests(get, aside_name(cohort)).items()
+    }
 
 
 def is_some(charge: Charge) -> bool:
@@ -94,7 +96,7 @@ def is_some(charge: Charge) -> bool:
     return bool(charge.epsilon or charge.rho or charge.delta or charge.delta_noise)
 
 
-def _stored(get: Get, name: str) -> Record:
+def _stored_rests(get: Get, name: str) -> Record:
     text = get(name)
     return {} if text is None else dict(json.loads(text))
 

@@ -139,16 +139,16 @@ def folded(values: dict[str, str]) -> dict[str, str]:
     changed = {key for key, some in spellings.items() if some != {key}}
     put = {SPELLED + canonical(key): canonical(sorted(spellings[key] - {key})) for key in changed}
     put |= {WRITTEN + canonical(key): canonical(min(spellings[key])) for key in changed}
-    put |= {to: _added(values[name] for name in some) for to, some in accounts.items() if some != [to]}
-    return put | {to: _joined(values[name] for name in some) for to, some in budgets.items() if some != [to]}
+    put |= {to: _account_sum(values[name] for name in some) for to, some in accounts.items() if some != [to]}
+    return put | {to: _budget_union(values[name] for name in some) for to, some in budgets.items() if some != [to]}
 
 
-def _added(texts: Iterable[str]) -> str:
+def _account_sum(texts: Iterable[str]) -> str:
     total = Account()
     for account in map(account_from, texts):
         total = Account(total.spent + account.spent, total.charges + account.charges, max(total.last, account.last))
     return account_text(total)
 
 
-def _joined(texts: Iterable[str]) -> str:
+def _budget_union(texts: Iterable[str]) -> str:
     return canonical(sorted((one for text in texts for one in json.loads(text)), key=lambda one: one[1]))

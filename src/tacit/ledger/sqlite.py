@@ -22,9 +22,9 @@ from tacit.ledger.locks import FileLocks
 from tacit.ledger.store import (
     TABLES,
     TOKENS,
+    LedgerStore,
     Likely,
     Rows,
-    Store,
     Work,
     damaged,
     not_a_ledger,
@@ -38,7 +38,7 @@ APPLICATION = 0x54636974
 MEMORY = ":memory:"
 
 
-class Connection(Protocol):
+class SqliteConnection(Protocol):
     """The part of a database connection that the store uses."""
 
     def execute(self, statement: str, values: Sequence[Any] = (), /) -> Any:
@@ -54,15 +54,15 @@ class Connection(Protocol):
         ...
 
 
-Connect = Callable[[str], Connection]
+Connect = Callable[[str], SqliteConnection]
 
 
-def connect_to_file(path: str) -> Connection:
+def connect_to_file(path: str) -> SqliteConnection:
     """Return the standard library's connection, which leaves transactions to us."""
     return sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
 
 
-class SqliteStore(Store):
+class SqliteStore(LedgerStore):
     """A ledger's tables in one SQLite file, or in memory until the process ends."""
 
     def __init__(self, path: Path | None, connect: Connect = connect_to_file) -> None:
@@ -77,7 +77,7 @@ class SqliteStore(Store):
             _make_file(path)
 
     def transact(self, likely: Sequence[Likely], work: Work) -> None:  # noqa: ARG002 (a file needs no reads ahead)
-        """Run `work` and write what it returns in one durable transaction (see `Store`)."""
+        """Run `work` and write what it returns in one durable transaction (see `LedgerStore`)."""
         with self.turn, self._opened() as connection:
             connection.execute("BEGIN IMMEDIATE")
             writes = work(_rows(connection))
@@ -111,7 +111,7 @@ class SqliteStore(Store):
                 yield
                 found.result()
 
-    def _check(self, connection: Connection) -> None:
+    def _check(self, connection: SqliteConnection) -> None:
         try:
             whole = list(connection.execute("PRAGMA integrity_check(1)")) == [("ok",)]
         except sqlite3.Error as error:
@@ -141,7 +141,7 @@ class SqliteStore(Store):
         self.disconnect()
         return explained(error, self.place) if isinstance(error, sqlite3.Error) else error
 
-    def _open(self) -> Connection:
+    def _open(self) -> SqliteConnection:
         connection = self._connect(MEMORY if self._path is None else str(self._path))
         try:
             self._prepare(connection)
@@ -151,7 +151,7 @@ class SqliteStore(Store):
             raise
         return connection
 
-    def _prepare(self, connection: Connection) -> None:
+    def _prepare(self, connection: SqliteConnection) -> None:
         connection.execute("PRAGMA trusted_schema = OFF")
         connection.execute("PRAGMA cell_size_check = ON")
         connection.execute("BEGIN")  # both looks at one moment: another process may be making the tables
@@ -169,7 +169,7 @@ class SqliteStore(Store):
         self._bring_up(connection)
         self._check_tables(connection)
 
-    def _is_new(self, connection: Connection) -> bool:
+    def _is_new(self, connection: SqliteConnection) -> bool:
         """Return whether the file is still empty; refuse a file that is not a ledger, before it is touched."""
         application = list(connection.execute("PRAGMA application_id"))[0][0]
         if application == APPLICATION:
@@ -178,7 +178,7 @@ class SqliteStore(Store):
             return True
         raise not_a_ledger(self.place)
 
-    def _create(self, connection: Connection) -> None:
+    def _create(self, connection: SqliteConnection) -> None:
         """Create the tables, unless another process did so first."""
         connection.execute("BEGIN IMMEDIATE")
         if self._is_new(connection):
@@ -188,7 +188,7 @@ class SqliteStore(Store):
             connection.execute(f"PRAGMA user_version = {SCHEMA}")
         connection.execute("COMMIT")
 
-    def _bring_up(self, connection: Connection) -> None:
+    def _bring_up(self, connection: SqliteConnection) -> None:
         """Bring the layout before to this one, unless another process did so first."""
         if list(connection.execute("PRAGMA user_version")) != [(SCHEMA_BEFORE,)]:
             return
@@ -198,7 +198,7 @@ class SqliteStore(Store):
             connection.execute(f"PRAGMA user_version = {SCHEMA}")
         connection.execute("COMMIT")
 
-    def _check_tables(self, connection: Connection) -> None:
+    def _check_tables(self, connection: SqliteConnection) -> None:
         """Refuse a newer layout, and any table, trigger or view that is not ours: it could undo a charge."""
         version = list(connection.execute("PRAGMA user_version"))[0][0]
         if version > 0:
@@ -208,14 +208,14 @@ class SqliteStore(Store):
             raise damaged(self.place)
 
 
-def _rows(connection: Connection) -> Rows:
+def _rows(connection: SqliteConnection) -> Rows:
     return Rows(
         run=lambda statement, values: list(connection.execute(statement, values)),
         scan=lambda statement, values: iter(connection.execute(statement, values)),
     )
 
 
-def _keep_log(connection: Connection) -> str:
+def _keep_log(connection: SqliteConnection) -> str:
     """Switch the file to a write-ahead log and return the mode it is in.
 
     SQLite does not wait here for another process that is switching a new file too, with any timeout; so we do.
@@ -230,7 +230,7 @@ def _keep_log(connection: Connection) -> str:
             time.sleep(0.01)
 
 
-def _write(connection: Connection, writes: Writes) -> None:
+def _write(connection: SqliteConnection, writes: Writes) -> None:
     for statement, rows in write_statements(writes):
         connection.executemany(statement, rows)
     if list(connection.execute("SELECT changes()")) != [(1,)]:

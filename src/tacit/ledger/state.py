@@ -95,47 +95,47 @@ class State:
         root = self._grow(grown, "", self._root, self._put)
         self._pieces.keep(grown.nodes, grown.buckets)
         values = [(name, place_of(name), value) for name, value in self._put.items()]
-        return Change(root, values, [(at, _text(children)) for at, (_, children) in grown.nodes.items()])
+        return Change(root, values, [(at, _node_text(children)) for at, (_, children) in grown.nodes.items()])
 
     def _grow(self, grown: "_Grown", at: str, hash: str | None, put: Values) -> str:
         piece = _NONE if hash is None else self._piece(at, hash)
         if not piece.is_node:
             return grown.build(at, {**piece.content, **put})
         children = dict(piece.content)
-        for digit, values in _split(at, put).items():
+        for digit, values in _by_digit(at, put).items():
             children[digit] = self._grow(grown, at + digit, children.get(digit), values)
         return grown.node(at, children)
 
-    def _piece(self, at: str, hash: str) -> "Piece":
+    def _piece(self, at: str, hash: str) -> "StatePiece":
         """Return the node or bucket at a place, from memory or from the store, if it has the hash it must have."""
         node, bucket = self._pieces.nodes.get(at), self._pieces.buckets.get(at)
         if node is not None and node[0] == hash:
-            return Piece(True, node[1])
+            return StatePiece(True, node[1])
         if bucket is not None and bucket[0] == hash:
-            return Piece(False, bucket[1])
+            return StatePiece(False, bucket[1])
         text = self._rows.node(at)
         if text is not None:
             if node_hash(at, text) != hash:
                 raise NotAsSigned
             children = children_of(text)
             self._pieces.keep(nodes={at: (hash, children)})
-            return Piece(True, children)
+            return StatePiece(True, children)
         values = dict(self._rows.bucket(at))
         if bucket_hash(at, values) != hash:
             raise NotAsSigned
         self._pieces.keep(buckets={at: (hash, values)})
-        return Piece(False, values)
+        return StatePiece(False, values)
 
 
 @dataclass(frozen=True)
-class Piece:
+class StatePiece:
     """A node with its children's hashes by digit, or a bucket with values by name."""
 
     is_node: bool
     content: dict[str, str]
 
 
-_NONE = Piece(False, {})
+_NONE = StatePiece(False, {})
 
 
 class _Grown:
@@ -151,11 +151,11 @@ class _Grown:
             hash = bucket_hash(at, values)
             self.buckets[at] = (hash, values)
             return hash
-        return self.node(at, {digit: self.build(at + digit, some) for digit, some in _split(at, values).items()})
+        return self.node(at, {digit: self.build(at + digit, some) for digit, some in _by_digit(at, values).items()})
 
     def node(self, at: str, children: Children) -> str:
         """Make a node and return its hash."""
-        hash = node_hash(at, _text(children))
+        hash = node_hash(at, _node_text(children))
         self.nodes[at] = (hash, children)
         return hash
 
@@ -164,7 +164,7 @@ def whole_state(values: Values) -> tuple[str, dict[str, str]]:
     """Return the root of a map and the text of each of its nodes, computed only from its values."""
     grown = _Grown()
     root = grown.build("", values)
-    return root, {at: _text(children) for at, (_, children) in grown.nodes.items()}
+    return root, {at: _node_text(children) for at, (_, children) in grown.nodes.items()}
 
 
 @lru_cache(maxsize=8192)
@@ -188,11 +188,11 @@ def children_of(text: str) -> Children:
     return {text[start]: text[start + 1 : start + _CHILD] for start in range(0, len(text), _CHILD)}
 
 
-def _text(children: Children) -> str:
+def _node_text(children: Children) -> str:
     return "".join(digit + children[digit] for digit in sorted(children))
 
 
-def _split(at: str, values: Values) -> dict[str, Values]:
+def _by_digit(at: str, values: Values) -> dict[str, Values]:
     parts: dict[str, Values] = {}
     for name, value in values.items():
         parts.setdefault(place_of(name)[len(at)], {})[name] = value

@@ -88,8 +88,8 @@ class Left:
         """The most that one more question may ask for, in words."""
         if not self.epsilon:
             return "nothing"
-        laplace = _amounts(self.laplace, self.delta)
-        gaussian = _amounts(self.gaussian, self.delta_gaussian)
+        laplace = _epsilon_words(self.laplace, self.delta)
+        gaussian = _epsilon_words(self.gaussian, self.delta_gaussian)
         rho = f" (ρ = {show(self.rho, up=False)})" if self.rho and self.gaussian > self.laplace else ""
         if self.laplace == self.gaussian:
             return gaussian
@@ -267,10 +267,10 @@ def spent_words(spent: Charge, rule: Rule) -> str:
     if rule.epsilon is None or spent.epsilon is None:
         return f"ρ = {show(spent.rho)}" + (f", δ = {show(delta)}" if delta else "")
     beyond = not rule.admits_by_addition(spent) and rule.admits_by_rho(spent)
-    return _amounts(spent.epsilon, delta, up=True) + (f" (together ρ = {show(spent.rho)})" if beyond else "")
+    return _epsilon_words(spent.epsilon, delta, up=True) + (f" (together ρ = {show(spent.rho)})" if beyond else "")
 
 
-def _amounts(epsilon: Fraction, delta: Fraction, *, up: bool = False) -> str:
+def _epsilon_words(epsilon: Fraction, delta: Fraction, *, up: bool = False) -> str:
     return f"ε = {show(epsilon, up=up)}" + (f", δ = {show(delta, up=up)}" if delta else "")
 
 
@@ -288,14 +288,14 @@ WORDS_SHOWN = 100
 def entry_line(entry: Entry, tables: Mapping[str, RegisteredTable]) -> str:
     """Return one entry as a line: number, time, kind, and subject."""
     try:
-        about = _about(entry.kind, entry.record, tables)
+        about = _subject_words(entry.kind, entry.record, tables)
     except (KeyError, TypeError, ValueError, AttributeError):  # a ledger from elsewhere may hold anything
         about = "(cannot be read)"
     kind = "learned" if entry.kind == "fact" else entry.kind
     return f"{entry.number:>7}  {entry.record['time'][:19]}  {kind:8}  {about}"
 
 
-def _about(kind: str, record: Record, tables: Mapping[str, RegisteredTable]) -> str:
+def _subject_words(kind: str, record: Record, tables: Mapping[str, RegisteredTable]) -> str:
     if kind in {"charge", "answer", "refusal"}:
         table = tables.get(record["table"])
         name = "?" if table is None else table.name

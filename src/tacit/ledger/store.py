@@ -199,7 +199,7 @@ class NotAsSigned(Exception):
     """The tables do not match the signed head: damage, or a head that has moved on meanwhile."""
 
 
-class Store(ABC):
+class LedgerStore(ABC):
     """Keeps the tables of one ledger, through one connection.
 
     `durable` says whether a transaction survives the process and a power cut once `transact` has returned; `place`

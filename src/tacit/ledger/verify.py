@@ -176,8 +176,8 @@ def verify(rows: Rows) -> Verified:
     """Return what was found whole, or refuse the ledger, naming the first entry or total that does not follow."""
     head = rows.head()
     if head is None:
-        raise _fault("the head is missing")
-    replay = Replay()
+        raise _damage("the head is missing")
+    replay = History()
     for columns in rows.columns():
         replay.take(columns)
     replay.check_end(head)
@@ -192,20 +192,20 @@ def _check_state(rows: Rows, head: Head, state: dict[str, str]) -> None:
     for name, place, value in rows.values():
         stored[name] = value
         if place != place_of(name):
-            raise _fault("a total or a pointer is at a wrong place in the state")
+            raise _damage("a total or a pointer is at a wrong place in the state")
     if stored != state:
         wrong = min(name for name in {*stored, *state} if stored.get(name) != state.get(name))
         if wrong.startswith(ACCOUNT):
-            raise _fault("a running total is not the sum of its charges")
-        raise _fault("a pointer to a table, a budget or a page of entries is wrong")
+            raise _damage("a running total is not the sum of its charges")
+        raise _damage("a pointer to a table, a budget or a page of entries is wrong")
     root, nodes = whole_state(state)
     if rows.nodes() != nodes:
-        raise _fault("the tree above its totals is wrong")
+        raise _damage("the tree above its totals is wrong")
     if root != head.root:
-        raise _fault("its head does not follow from its entries")
+        raise _damage("its head does not follow from its entries")
 
 
-class Replay:
+class History:
     """The ledger's history, entry by entry: the declarations, charges and answers so far.
 
     Charges that are alike are counted, and added up when a budget changes and at the end. Totals only grow, and a
@@ -245,16 +245,16 @@ class Replay:
         self.number += 1
         try:
             if number != self.number or hash != link(self.hash, body):
-                raise _fault(f"the chain is broken at entry {self.number}")
+                raise _damage(f"the chain is broken at entry {self.number}")
             self._previous, self.hash = self.hash, hash
             time, copied = self._follow(body, columns)
             if (request, question, answers) != copied or time < self.time:
-                raise _fault(f"entry {self.number} is out of order")
+                raise _damage(f"entry {self.number} is out of order")
             self.time = time
         except LedgerError:
             raise
         except (TacitError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-            raise _fault(f"entry {self.number} cannot be read") from error
+            raise _damage(f"entry {self.number} cannot be read") from error
         self._page.append(hash)
         if number % PAGE == 0:
             self.state[page_name(number)] = page_hash(self._page)
@@ -263,11 +263,11 @@ class Replay:
     def check_end(self, head: Head) -> None:
         """Refuse a head that is not the end of this history, or that is not signed by the ledger's key."""
         if (head.number, head.hash) != (self.number, self.hash):
-            raise _fault(f"its head is at entry {head.number} and its entries end at {self.number}")
+            raise _damage(f"its head is at entry {head.number} and its entries end at {self.number}")
         if (head.ledger, head.time) != (self.ledger, self.time):
-            raise _fault("its head does not follow from its entries")
+            raise _damage("its head does not follow from its entries")
         if not verify_signature(head.signed(), signature=head.signature, public=self.public_key):
-            raise _fault("the signature on its head was not made with its key")
+            raise _damage("the signature on its head was not made with its key")
         self._add_up()
         self.state |= _texts(self.accounts())
 
@@ -287,7 +287,7 @@ class Replay:
             return time, self._charge(spending, question, request, time)
         record, end = _decode(body)
         if end != len(body):
-            raise _fault(f"entry {self.number} has text after its end")
+            raise _damage(f"entry {self.number} has text after its end")
         return record["time"], self._follow_record(record, columns)
 
     def _follow_record(self, record: Record, columns: Sequence[Any]) -> Copied:
@@ -312,14 +312,14 @@ class Replay:
         elif kind == "ledger" and self.number == 1:
             self.ledger, self.public_key = record["ledger"], record["public_key"]
             if not is_fresh_id(self.ledger):
-                raise _fault("its id is one that tacit never makes")
+                raise _damage("its id is one that tacit never makes")
             self.state |= changes(Entry(*columns), self.state.get)
         elif kind == "key":
             self._change_key(Entry(*columns))
         elif kind == "clock" and record["before"] == self.time:
             self.time = ""  # the curator's word: the one entry that may be of an earlier time
         elif kind not in {"refusal", "override"}:
-            raise _fault(f"entry {self.number} has an unknown kind")
+            raise _damage(f"entry {self.number} has an unknown kind")
         return None, None, None
 
     def _check_person(self, entry: Entry) -> None:
@@ -327,16 +327,16 @@ class Replay:
         record = entry.record
         if record["kind"] == "token":
             if person_name(record["name"]) not in self.state:
-                raise _fault(f"entry {self.number} is about a token of a person who is not in the ledger")
+                raise _damage(f"entry {self.number} is about a token of a person who is not in the ledger")
         elif record["kind"] == "person" and (record["role"] not in ROLES or not 0 < record["since"] <= self.number):
-            raise _fault(f"entry {self.number} gives access to a name that cannot have it")
+            raise _damage(f"entry {self.number} gives access to a name that cannot have it")
 
     def _change_key(self, entry: Entry) -> None:
         """Take the key that an entry names, if the one before has signed it."""
         record, last = entry.record, self.keys_before[-1][0] if self.keys_before else 1
         is_next = record["before"] == self.public_key and record["since"] == last
         if not is_next or not is_signed(self.ledger, entry.number, self._previous, record):
-            raise _fault(f"entry {self.number} names a new key, and the key before has not signed it")
+            raise _damage(f"entry {self.number} names a new key, and the key before has not signed it")
         self.keys_before.append((entry.number, self.public_key))
         self.public_key = str(record["public_key"])
         self.state |= changes(entry, self.state.get)
@@ -355,7 +355,7 @@ class Replay:
 
     def _fact(self, record: Record) -> None:
         if self._learned != (record["answer"], record["question"]) or record["answer"] != self.number - 1:
-            raise _fault(f"entry {self.number} names as learned what the answer before it is not")
+            raise _damage(f"entry {self.number} names as learned what the answer before it is not")
 
     def _attempt(self, record: Record) -> None:
         """Refuse an attempt at a charge that has its answer or has failed, and one attempt too many."""
@@ -363,15 +363,15 @@ class Replay:
         before, has_failed = self._attempts.get(charge, (1, False))
         is_next = number == (before if failed else before + 1) and number <= ATTEMPTS
         if charge not in self._unanswered or has_failed or not is_next:
-            raise _fault(f"entry {self.number} carries out again what may not be")
+            raise _damage(f"entry {self.number} carries out again what may not be")
         self._attempts[charge] = number, failed
 
     def _answer(self, charge: int, question: str) -> Copied:
         self._answers += 1
         if self._attempts.get(charge, (1, False))[1]:
-            raise _fault(f"entry {self.number} answers what has failed")
+            raise _damage(f"entry {self.number} answers what has failed")
         if self._unanswered.pop(charge, None) != question:
-            raise _fault(f"entry {self.number} answers a question that was not charged, or was answered before")
+            raise _damage(f"entry {self.number} answers a question that was not charged, or was answered before")
         self._learned = (self.number, question)
         return None, question, charge
 
@@ -394,9 +394,9 @@ class Replay:
         charge = charge_from(record)
         amounts = [amount for field in fields(charge) if (amount := getattr(charge, field.name)) is not None]
         if any(amount < 0 or GRAIN % amount.denominator for amount in amounts):
-            raise _fault(f"entry {self.number} has an amount that tacit never writes")
+            raise _damage(f"entry {self.number} has an amount that tacit never writes")
         if not covers(charge, map(event_from_dict, record["events"])):
-            raise _fault(f"the events of entry {self.number} cost more than its charge")
+            raise _damage(f"the events of entry {self.number} cost more than its charge")
         analyst, tables = record["analyst"], (record["table"], *record.get("beside", ()))
         self.state |= written(analyst, self.state.get)
         return Spending(record["people"], analyst_key(analyst, self.state.get) or "", charge, analyst, tables)
@@ -421,7 +421,7 @@ class Replay:
                 since[scope] = min(first, since.get(scope, first))
         for scope, limit in limits.items():
             if limit is not None and not limit.rule.admits(self._accounts[scope].spent):
-                raise _fault(
+                raise _damage(
                     f"a charge in entries {since[scope]} to {self._accounts[scope].last} is beyond its budget, {limit}"
                 )
 
@@ -435,7 +435,7 @@ class Replay:
             declared = [self._book.table(id) for id in spending.tables]
             person = None if pointer is None else person_from(self._rules[json.loads(pointer)[0]])
             if person is None or any(each is None or person.why_not(each.name, time=time) for each in declared):
-                raise _fault(f"a charge before entry {self.number} was made for someone who might not ask")
+                raise _damage(f"a charge before entry {self.number} was made for someone who might not ask")
 
 
 def _texts(accounts: dict[str, Account]) -> dict[str, str]:
@@ -453,7 +453,7 @@ class Spending:
     tables: tuple[str, ...] = ()
 
 
-def _fault(what: str) -> LedgerError:
+def _damage(what: str) -> LedgerError:
     return LedgerError(
         f"the ledger does not verify: {what}"
         "\nhint: restore the newest whole copy; answers given since then must be counted as spent"

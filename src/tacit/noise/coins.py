@@ -195,10 +195,10 @@ def _toss(threshold: int, n: int, bits: Bits) -> Words:
     A random bit of 1 decides: for heads if the threshold's bit is 1, for tails if it is 0. The result equals a number
     drawn bit by bit and compared with the threshold, with its bits inverted at the threshold's 1 bits.
     """
-    levels = min(_LEVELS, max(1, _digits(threshold)))
+    levels = min(_LEVELS, max(1, _chance_digits(threshold)))
     everyone = np.full(n, ~np.uint64(0))
     heads, undecided = _toss_levels(threshold >> (CHANCE_BITS - levels), everyone, bits, levels)
-    if _digits(threshold) <= levels:
+    if _chance_digits(threshold) <= levels:
         return heads  # all of the threshold's digits were compared: the rest are equal, so not below
     where = np.flatnonzero(undecided)
     more, undecided = _toss_levels(threshold >> (CHANCE_BITS - 2 * _LEVELS), undecided[where], bits)
@@ -212,7 +212,7 @@ def _toss(threshold: int, n: int, bits: Bits) -> Words:
     return heads
 
 
-def _digits(threshold: int) -> int:
+def _chance_digits(threshold: int) -> int:
     """Return how many binary digits a chance has."""
     return CHANCE_BITS - (threshold & -threshold).bit_length() + 1 if threshold else 0
 

@@ -47,7 +47,7 @@ def read(exact: object) -> tuple[NDArray[Any], bool, tuple[int, ...] | None]:
     if isinstance(exact, list | tuple):
         return _read_objects(np.array(exact, dtype=object), exact)
     if not hasattr(exact, "__array__") or isinstance(exact, np.generic):
-        raise _refuse(exact)
+        raise _unreadable(exact)
     array = np.asarray(exact)
     if array.dtype.kind in "iu":
         return array.ravel(), False, array.shape
@@ -55,7 +55,7 @@ def read(exact: object) -> tuple[NDArray[Any], bool, tuple[int, ...] | None]:
         return array.ravel().astype(np.float64), True, array.shape
     if array.dtype.kind == "O":
         return _read_objects(array, exact)
-    raise _refuse(exact)
+    raise _unreadable(exact)
 
 
 def to_steps(values: NDArray[Any], step: Fraction) -> NDArray[Any]:
@@ -63,7 +63,7 @@ def to_steps(values: NDArray[Any], step: Fraction) -> NDArray[Any]:
     if values.dtype.kind == "f":
         return _floats_to_steps(values, step)
     if values.dtype.kind == "O":
-        return np.array([_nearest(value, step) for value in values], dtype=object)
+        return np.array([_nearest_step(value, step) for value in values], dtype=object)
     return values.astype(np.int64) if np.can_cast(values.dtype, np.int64) else values.astype(object)
 
 
@@ -88,7 +88,7 @@ def from_steps(noisy: NDArray[Any], step: Fraction, *, is_float: bool, shape: tu
     if noisy.dtype == np.int64 and STEP_ORDINARY[0] < step < STEP_ORDINARY[1]:
         numbers = noisy * float(step)
     else:
-        numbers = np.array([_to_float(int(value) * step) for value in noisy], dtype=np.float64)
+        numbers = np.array([_float_of(int(value) * step) for value in noisy], dtype=np.float64)
     return float(numbers[0]) if shape is None else numbers.reshape(shape)
 
 
@@ -96,7 +96,7 @@ def _read_objects(array: NDArray[Any], exact: object) -> tuple[NDArray[Any], boo
     flat = array.ravel()
     whole = [is_whole(value) for value in flat]
     if not all(is_whole or is_float(value) for is_whole, value in zip(whole, flat, strict=True)):
-        raise _refuse(exact)
+        raise _unreadable(exact)
     if not any(whole):  # only floats, or nothing
         return flat.astype(np.float64), True, array.shape
     return flat, not all(whole), array.shape
@@ -109,10 +109,10 @@ def _floats_to_steps(values: NDArray[np.float64], step: Fraction) -> NDArray[Any
             scaled = np.rint(finite * float(1 / step))  # exact: the step is a power of two
         if (np.abs(scaled) < SMALL).all():
             return scaled.astype(np.int64)
-    return np.array([_nearest(float(value), step) for value in finite], dtype=object)
+    return np.array([_nearest_step(float(value), step) for value in finite], dtype=object)
 
 
-def _nearest(value: float, step: Fraction) -> int:
+def _nearest_step(value: float, step: Fraction) -> int:
     """The same rounding as the vectorised one, for a number of any size."""
     if is_whole(value):
         return int(value) if step == 1 else round(Fraction(int(value)) / step)
@@ -135,14 +135,14 @@ def is_float(value: object) -> bool:
     return isinstance(value, float | np.float32 | np.float16)
 
 
-def _to_float(value: Fraction) -> float:
+def _float_of(value: Fraction) -> float:
     try:
         return float(value)
     except OverflowError:
         return LARGEST if value > 0 else -LARGEST
 
 
-def _refuse(exact: object) -> InvalidParameter:
+def _unreadable(exact: object) -> InvalidParameter:
     return InvalidParameter(
         f"release takes an integer, a float of at most 64 bits, or an array of them, not {type(exact).__name__}"
         "\nhint: count or sum first; a bool is int(flag), a fraction or a wider float is float(value)"

@@ -210,7 +210,7 @@ def laplace_tables(scale: Fraction, width: int) -> ThresholdTable | DigitTables:
 
 def _one_table(scale: Fraction, width: int) -> ThresholdTable:
     """Both signs in one table: F(x) = q^-x/(1+q) below zero and 1 - q^(x+1)/(1+q) from zero on."""
-    reach = _reach(Fraction(1) / scale, width)
+    reach = _last_place(Fraction(1) / scale, width)
 
     def start() -> arb:
         return 1 / (1 + ball(-Fraction(1) / scale).exp())
@@ -219,7 +219,7 @@ def _one_table(scale: Fraction, width: int) -> ThresholdTable:
     upper = progression_floors(Fraction(1) / scale, starts=[start], limit=_one, count=reach + 1)
     # F(-x-1) = 1 - F(x), and no F(x)·2^64 is an integer: the floors of both add up to 2^64 - 1
     both = None if upper is None else np.concatenate([~upper[::-1], upper])
-    return _table(both, law.cdf, range(-(reach + 1), reach + 1), width)
+    return _certain_table(both, law.cdf, range(-(reach + 1), reach + 1), width)
 
 
 def _digit_table(scale: Fraction, weight: int, base: int, width: int) -> ThresholdTable:
@@ -233,7 +233,7 @@ def _digit_table(scale: Fraction, weight: int, base: int, width: int) -> Thresho
         return -1 / ball(-base * exponent).expm1()
 
     found = progression_floors(exponent, starts=[lambda: arb(0)], limit=limit, count=base)  # F(-1), F(0), …
-    return _table(None if found is None else found[1:], cdf, range(base - 1), width, last=base - 1)
+    return _certain_table(None if found is None else found[1:], cdf, range(base - 1), width, last=base - 1)
 
 
 def _top_table(scale: Fraction, weight: int, width: int) -> ThresholdTable:
@@ -257,12 +257,12 @@ def _top_table(scale: Fraction, weight: int, width: int) -> ThresholdTable:
             return -ball(-(k + 1) * exponent).expm1()
         return 1 - ball(-k * exponent).exp() * (q + r) / (1 + q)
 
-    count = _reach(exponent, width) + 2
+    count = _last_place(exponent, width) + 2
     found = progression_floors(exponent, starts=[plus, both_signs], limit=_one, count=count)
-    return _table(found, cdf, range(2 * count), width)
+    return _certain_table(found, cdf, range(2 * count), width)
 
 
-def _table(
+def _certain_table(
     floors: Words | None, cdf: Callable[[int], arb], values: range, width: int, *, last: int | None = None
 ) -> ThresholdTable:
     """Return the table of these values: the top bits of their floors, or if these are in doubt one by one.
@@ -277,6 +277,6 @@ def _one() -> arb:
     return arb(1)
 
 
-def _reach(exponent: Fraction, width: int) -> int:
+def _last_place(exponent: Fraction, width: int) -> int:
     """Return k with exp(-k·exponent) below 2^-(width+1), so that every threshold past it is 2^width - 1 or 0."""
     return int(Fraction(7, 10) * (width + 1) / exponent) + 1  # 7/10 > ln 2

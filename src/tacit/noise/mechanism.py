@@ -157,7 +157,7 @@ class Laplace(AdditiveMechanism[LaplaceNoise]):
         step = grid.float_step(self.sensitivity, spread=size) if is_float else Fraction(1)
         # rounding to the nearest step moves each coordinate's difference by at most one step
         steps = Fraction(int(self.sensitivity / step) + size) if is_float else self.sensitivity
-        scale = _drawable(laplace_scale(steps, self.epsilon))
+        scale = _require_drawable(laplace_scale(steps, self.epsilon))
         return NoiseDraw(step, DiscreteLaplace(scale), LaplaceNoise(scale, steps))
 
     def _integer_words(self) -> str | None:
@@ -207,7 +207,7 @@ class Gaussian(AdditiveMechanism[GaussianNoise]):
         root = isqrt(size - 1) + 1  # at least the square root of size
         step = grid.float_step(self.sensitivity, spread=root) if is_float else Fraction(1)
         steps = self.sensitivity / step + root if is_float else self.sensitivity
-        sigma = _drawable(
+        sigma = _require_drawable(
             gaussian_sigma(steps, self.epsilon, self.delta)
             if size == 1
             else gaussian_sigma_vector(steps * steps, self.epsilon, self.delta)
@@ -228,7 +228,7 @@ def warning(epsilon: Fraction) -> list[str]:
     return [] if words is None else [f"Warning: {words}."]
 
 
-def _drawable(scale: Fraction) -> Fraction:
+def _require_drawable(scale: Fraction) -> Fraction:
     """Return the noise's scale in grid steps, or refuse one wider than can be drawn."""
     if scale > SCALE_MAX:
         raise InvalidParameter(

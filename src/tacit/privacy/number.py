@@ -39,7 +39,7 @@ def decimal_meaning(value: Number, *, name: str) -> Fraction:
     """
     _refuse_what_is_no_number(value, name)
     if isinstance(value, Rational):
-        return _short(Fraction(int(value.numerator), int(value.denominator)), name)
+        return _within_digits(Fraction(int(value.numerator), int(value.denominator)), name)
     # str() of a float, numpy's float32 included, is its shortest decimal
     return _from_text(str(value), name)
 
@@ -52,7 +52,7 @@ def binary_meaning(value: Number, *, name: str) -> Fraction:
     """
     _refuse_what_is_no_number(value, name)
     if isinstance(value, Rational):
-        return _short(Fraction(int(value.numerator), int(value.denominator)), name)
+        return _within_digits(Fraction(int(value.numerator), int(value.denominator)), name)
     if isinstance(value, Real):
         as_float = float(value)
         if as_float != as_float or as_float in (float("inf"), float("-inf")):
@@ -103,7 +103,7 @@ def show(value: Fraction, *, up: bool = True) -> str:
     """
     if value == 0:
         return "0"
-    as_float = _to_float(value)
+    as_float = _finite_float(value)
     if as_float is not None:
         short = f"{as_float:.10g}"
         if Fraction(short) == value:
@@ -178,7 +178,7 @@ def _refuse_what_is_no_number(value: object, name: str) -> None:
         )
 
 
-def _short(value: Fraction, name: str) -> Fraction:
+def _within_digits(value: Fraction, name: str) -> Fraction:
     if max(abs(value.numerator), value.denominator) > 10 ** (DIGITS_MAX + 1):
         raise InvalidParameter(f"{name} has more than {DIGITS_MAX} digits; give a shorter number")
     return value
@@ -221,7 +221,7 @@ def _from_text(text: str, name: str) -> Fraction:
     return Fraction(parts[0]) / Fraction(parts[1]) if len(parts) == 2 else Fraction(parts[0])
 
 
-def _to_float(value: Fraction) -> float | None:
+def _finite_float(value: Fraction) -> float | None:
     try:
         return float(value)
     except OverflowError:

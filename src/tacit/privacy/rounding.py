@@ -84,12 +84,12 @@ def certainly_less(smaller: Formula, larger: Formula) -> bool:
 
 def rounded_up(formula: Formula, *, digits: int = 64) -> Fraction:
     """Return a rational at or above the number, within a relative 2^-digits of it unless it is zero."""
-    return _rounded(formula, digits, upward=True)
+    return _rounded_to(formula, digits, upward=True)
 
 
 def rounded_down(formula: Formula, *, digits: int = 64) -> Fraction:
     """Return a rational at or below the number, within a relative 2^-digits of it unless it is zero."""
-    return _rounded(formula, digits, upward=False)
+    return _rounded_to(formula, digits, upward=False)
 
 
 def nearest_float(formula: Formula) -> float:
@@ -110,7 +110,7 @@ def as_rational(value: arb) -> Fraction:
     return Fraction(mantissa * 2**exponent) if exponent >= 0 else Fraction(mantissa, 2**-exponent)
 
 
-def _rounded(formula: Formula, digits: int, *, upward: bool) -> Fraction:
+def _rounded_to(formula: Formula, digits: int, *, upward: bool) -> Fraction:
     for bits in _precisions():
         with working_precision(bits):
             value = formula()
