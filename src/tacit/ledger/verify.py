@@ -52,13 +52,12 @@ _REST_OF_ANSWER = re.compile(
     r',"time":"([-0-9T:.Z]{27})"\}'
 ).fullmatch
 
-_MIDDLE = ',"kind":"charge","people":"'
-_ASKED, _CALL = '"asked":"', '"call":{'
-_TIME = re.compile(r"[-0-9T:.Z]{27}").fullmatch
-# After the middle: 32 digits of the cohort, then these, with 64 digits each.
-_QUESTION_AT = 32 + len('","question":"')
-_REQUEST_AT = _QUESTION_AT + 64 + len('","request":')
-_TIME_END = len('"}')
+_CALL = '"call":{'
+# The question asked, the question, the request and the time; the texts between them are shared.
+_CHARGE = re.compile(
+    r'(.*?"asked":")([0-9a-f]{64})(.*?,"kind":"charge","people":"[0-9a-f]{32}","question":")([0-9a-f]{64})'
+    r'(","request":)(null|"[0-9a-f]{64}")(.*"time":")([-0-9T:.Z]{27})("\})'
+).fullmatch
 # Placeholders for the parts that differ, when a new text is parsed once.
 _STANDS_IN = ("a" * 64, "b" * 64, "c" * 64, "0" * 27)
 
@@ -90,54 +89,19 @@ class AlikeCharges(Generic[Meaning]):
         if body.startswith(_ABOUT):  # the question's words, which differ and do not change a total
             _, end = scanstring(body, len(_ABOUT))
             body = "{" + body[end + 1 :]
-        head, middle, rest = body.partition(_MIDDLE)
-        if _CALL in head:  # it changes the room set aside
+        found = _CHARGE(body)
+        if found is None or _CALL in found[1] + found[3]:  # a call changes the room set aside
             return None
-        at = head.find(_ASKED) + len(_ASKED)
-        if not middle or at < len(_ASKED):
-            return None
-        asked, question, time = (
-            head[at : at + 64],
-            rest[_QUESTION_AT : _QUESTION_AT + 64],
-            rest[-27 - _TIME_END : -_TIME_END],
-        )
-        named = rest[_REQUEST_AT : _REQUEST_AT + 1] == '"'
-        start, end = (_REQUEST_AT + 1, _REQUEST_AT + 65) if named else (_REQUEST_AT, _REQUEST_AT)
-        request = rest[start:end]
-        if not (asked + question + request).isalnum() or _TIME(time) is None:
-            return None
-        same = (
-            head[:at],
-            head[at + 64 :],
-            rest[:_QUESTION_AT],
-            rest[_QUESTION_AT + 64 : start],
-            rest[end : -27 - _TIME_END],
-            rest[-_TIME_END:],
-        )
-        meaning = self._seen.get(same)
-        if meaning is None:
-            meaning = self._meaning(same, named=named)
-            if meaning is None:
-                return None
-        return meaning, question, request if named else None, time
+        _, question, request, time = found.group(2, 4, 6, 8)
+        same = found.group(1, 3, 5, 7, 9) + (("",) if request == "null" else ())
+        meaning = self._seen.get(same) or self._meaning(same, named=request != "null")
+        return None if meaning is None else (meaning, question, None if request == "null" else request[1:-1], time)
 
     def _meaning(self, same: tuple[str, ...], *, named: bool) -> Meaning | None:
         """Return the meaning of a new text, if the parts that differ are where `find` looked for them."""
         asked, question, request, time = _STANDS_IN
-        begin, declared, cohort, between, end, close = same
-        text = (
-            begin
-            + asked
-            + declared
-            + _MIDDLE
-            + cohort
-            + question
-            + between
-            + (request if named else "")
-            + end
-            + time
-            + close
-        )
+        written = f'"{request}"' if named else "null"
+        text = "".join(part for pair in zip(same, (asked, question, written, time, ""), strict=False) for part in pair)
         record = json.loads(text)
         standing = (asked, question, request if named else None, time)
         if tuple(record.get(name) for name in ("asked", "question", "request", "time")) != standing:

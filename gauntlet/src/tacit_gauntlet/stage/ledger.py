@@ -30,7 +30,7 @@ Ledger = room.Ledger
 RegisteredTable = room.RegisteredTable
 Reservation = room.Reservation
 Receipt = room.Receipt
-Connection = sqlite.Connection
+Connection = sqlite.SqliteConnection
 
 DECLARATION = {"unit": "person_id", "neighbours": "add or remove", "columns": ["income"], "version": 1}
 TENTH = Fraction(1, 10)
