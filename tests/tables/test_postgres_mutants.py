@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tacit.tables import postgres_catalog, postgres_snapshot, postgres_table
-from tacit.tables.cells import quoted
+from tacit.typed_sql import quoted
 from tests.tables import test_postgres, test_postgres_moment
 
 Link, Snapshot, Server = postgres_snapshot.Link, postgres_snapshot.Snapshot, postgres_snapshot.Server

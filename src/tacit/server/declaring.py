@@ -37,7 +37,6 @@ from tacit.tables import (
     CatalogEntry,
     CatalogFile,
     catalog_from,
-    declaration_record,
     open_source,
     without_password,
 )
@@ -82,7 +81,7 @@ def declare(desk: Desk, curator: Person, record: Mapping[str, Any]) -> dict[str,
         desk.look_again()
     return {
         "name": name,
-        "declaration": declaration_record(table.frame.declaration),
+        "declaration": table.frame.declaration.record(),
         "hold": hold_text(desk.hold_of(name)),
         "budget": left_record(what_is_left(table.session, curator.name)),
         "lines": lines(name, without_password(source), options),

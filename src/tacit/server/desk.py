@@ -31,7 +31,7 @@ from tacit.server.access import Guesses, KnowsTokens, has_token, person_of, requ
 from tacit.server.problems import Problem, problem_of, refused_after_learning, unknown
 from tacit.server.turns import Turns
 from tacit.server.warming import Warming
-from tacit.tables import CatalogEntry, CatalogFile, PublicTable, declaration_record, read_catalog
+from tacit.tables import CatalogEntry, CatalogFile, PublicTable, read_catalog
 
 HOLD = Fraction(2)
 TURNS = 8
@@ -192,7 +192,7 @@ class Desk:
 
         def read() -> dict[str, Any]:
             table = self._table(name)
-            declared = declaration_record(table.frame.declaration)
+            declared = table.frame.declaration.record()
             return {"declaration": declared, "hold": hold_text(self.hold_of(name)), "budget": _left(table, person)}
 
         return await self._planned(person, read)
@@ -397,7 +397,7 @@ class Desk:
             raise unknown("table")
 
         def read() -> dict[str, Any]:
-            declared = declaration_record(public_declaration(self._public(name)))
+            declared = public_declaration(self._public(name)).record()
             return {"declaration": declared, "most": self.file.public[name].options["most"]}
 
         return await self._planned(person, read)

@@ -12,7 +12,6 @@ from tacit.tables.catalog import (
     without_password,
 )
 from tacit.tables.cells import FIRST_SECOND, LAST_SECOND, TEXT_BYTES_MAX
-from tacit.tables.declaration_json import declaration_from, declaration_record
 from tacit.tables.elsewhere import BatchReader, BatchRecipe, Elsewhere, recipe_of
 from tacit.tables.formats import open_elsewhere, open_source, open_together, run_public
 from tacit.tables.frames import keys_to_arrow, to_scalar
@@ -25,6 +24,7 @@ from tacit.tables.schema import (
     Neighbours,
     RowUnit,
     WrittenFacts,
+    declaration_from,
     is_auto,
     read_between,
     read_bound,
@@ -60,7 +60,6 @@ __all__ = [
     "catalog_from",
     "catalog_ledger",
     "declaration_from",
-    "declaration_record",
     "is_auto",
     "keys_to_arrow",
     "make_public",

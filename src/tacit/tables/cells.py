@@ -16,6 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
+from tacit.typed_sql import quoted
+
 WIDE = 16  # bytes of a decimal128
 WORD = (1 << 64) - 1
 # Seconds from 1970 to the first second of the year 1 and to the last of 9999. Times outside are NULL.
@@ -101,11 +103,6 @@ def select(readings: Iterable[Reading], rows: str) -> str:
     """Return the SELECT that gives every column its meaning."""
     columns = ", ".join(f"{each.meaning} AS {quoted(each.name)}" for each in readings)
     return f"SELECT {columns} FROM {rows}"  # noqa: S608 - of names, quoted
-
-
-def quoted(name: str) -> str:
-    """Return an identifier as SQL writes it."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _is_harmless(kind: pa.DataType) -> bool:

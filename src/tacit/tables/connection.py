@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from tacit import typed_sql as sql
 from tacit.errors import QueryRefused
 from tacit.memory import memory_limit, spill_folder
+from tacit.typed_sql import text_of
 
 # Optimizers that rewrite a query by its text, or choose the side of a join that is held in memory. Others are turned
 # off by name, including those of a later DuckDB.
@@ -41,7 +42,7 @@ def our_connection() -> sql.Connection:
     """Return a connection to a DuckDB of our own, in memory, which believes no statistics; it is not locked yet."""
     backend = sql.connected()
     names = (name for (name,) in backend.con.execute("SELECT name FROM duckdb_optimizers()").fetchall())
-    backend.con.execute(f"SET disabled_optimizers = {literal(','.join(optimizers_off(names)))}")
+    backend.con.execute(f"SET disabled_optimizers = {text_of(','.join(optimizers_off(names)))}")
     return backend
 
 
@@ -57,10 +58,10 @@ def lock(backend: sql.Connection, paths: Sequence[str], *, streams: bool = False
     facts, and a limit would end questions and save nothing.
     """
     spill = tempfile.mkdtemp(dir=spill_folder())
-    listed = ", ".join(literal(path) for path in paths)
+    listed = ", ".join(text_of(path) for path in paths)
     for setting in (
         f"SET allowed_paths = [{listed}]" if paths else None,
-        f"SET temp_directory = {literal(spill)}",
+        f"SET temp_directory = {text_of(spill)}",
         "SET threads = 1" if streams else f"SET memory_limit = '{memory_limit() // 2}B'",  # the kernel has a half
         "SET enable_progress_bar = false" if _shows_progress(backend) else None,
         "SET TimeZone = 'UTC'",
@@ -80,11 +81,6 @@ def stopping() -> Iterator[None]:
         if type(problem) is RuntimeError and str(problem) == "Query interrupted":
             raise KeyboardInterrupt from None
         raise
-
-
-def literal(text: str) -> str:
-    """Return text as SQL writes it."""
-    return "'" + text.replace("'", "''") + "'"
 
 
 def _shows_progress(backend: sql.Connection) -> bool:
@@ -120,7 +116,7 @@ def open_database(backend: sql.Connection, text: str, *, name: str) -> str:
         raise QueryRefused(f"no file exists at {path!r}\nhint: give the path of a DuckDB file, and its table")
     try:
         # attached to a database of our own: settings belong to a database, and its file may be opened more than once
-        backend.con.execute(f"ATTACH {literal(os.path.realpath(path))} AS {name} (TYPE duckdb, READ_ONLY)")
+        backend.con.execute(f"ATTACH {text_of(os.path.realpath(path))} AS {name} (TYPE duckdb, READ_ONLY)")
         backend.con.execute(f"USE {name}")
     except Exception:  # noqa: BLE001 - for any reason, its tables cannot be read
         raise QueryRefused(
@@ -132,14 +128,14 @@ def open_database(backend: sql.Connection, text: str, *, name: str) -> str:
         example = names[0] if names else "flights"
         raise QueryRefused(
             f"{path!r} is a database: name one of its tables"
-            f"\nhint: '{path}?table={example}'; its tables: {_listed(names)}"
+            f"\nhint: '{path}?table={example}'; its tables: {listed_names(names)}"
         )
     return table
 
 
 def named_table(backend: sql.Connection, name: str) -> tuple[sql.Stored, str]:
     """Return the table that a name stands for in a DuckDB database, and its last part; a name may be qualified."""
-    parts = [quoted.replace('""', '"') or plain for quoted, plain in _PART.findall(name)]
+    parts = name_parts(name)
     tries: list[tuple[str, tuple[str, ...]]] = [(name, ())]
     if 2 <= len(parts) <= 3:
         tries.append((parts[-1], tuple(parts[:-1])))
@@ -148,7 +144,7 @@ def named_table(backend: sql.Connection, name: str) -> tuple[sql.Stored, str]:
             return backend.table(last, within), last
         except Exception:  # noqa: BLE001, S112 - for any reason, there is no such table
             continue
-    raise QueryRefused(f"this DuckDB database has no table {name!r}\nhint: its tables: {_listed(_names(backend))}")
+    raise QueryRefused(f"this DuckDB database has no table {name!r}\nhint: its tables: {listed_names(_names(backend))}")
 
 
 def _names(backend: sql.Connection) -> list[str]:
@@ -156,5 +152,15 @@ def _names(backend: sql.Connection) -> list[str]:
     return [name if schema == "main" else f"{schema}.{name}" for schema, name in backend.con.execute(_NAMES).fetchall()]
 
 
-def _listed(names: list[str]) -> str:
+def name_parts(name: str) -> list[str]:
+    """Return the parts of a qualified name, as SQL reads it.
+
+    >>> name_parts('clinic."the ""big"" one"')
+    ['clinic', 'the "big" one']
+    """
+    return [inner.replace('""', '"') or plain for inner, plain in _PART.findall(name)]
+
+
+def listed_names(names: list[str]) -> str:
+    """Return the first few names of tables, for a hint."""
     return ", ".join(names[:LISTED]) + (", ..." if len(names) > LISTED else "") if names else "none"

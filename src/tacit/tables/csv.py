@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from tacit.errors import QueryRefused
-from tacit.tables.cells import TEXT_BYTES_MAX, quoted
-from tacit.tables.connection import literal
+from tacit.tables.cells import TEXT_BYTES_MAX
+from tacit.tables.source import refuse_duplicates
+from tacit.typed_sql import quoted, text_of
 
 DELIMITERS = (",", "\t", ";", "|")
 HEADER_BYTES_MAX = 1_000_000
@@ -51,10 +52,7 @@ def read_header(path: str) -> tuple[tuple[str, ...], str]:
     for number, each in enumerate(names, 1):
         if not each.strip():
             raise QueryRefused(f"column {number} of {path!r} lacks a name\nhint: name every column in the first line")
-    seen = [each.lower() for each in names]
-    for index, each in enumerate(seen):
-        if each in seen[:index]:
-            raise QueryRefused(f"two columns of the table are named '{names[index]}' (ignoring case)\nhint: rename one")
+    refuse_duplicates(names)
     return names, delimiter
 
 
@@ -64,7 +62,7 @@ def _lines(paths: Sequence[str]) -> str:
         "columns": "{'line': 'VARCHAR'}",
         "auto_detect": "false",
         "header": "true",
-        "delim": literal(NEVER),
+        "delim": text_of(NEVER),
         "quote": "''",
         "escape": "''",
         "comment": "''",
@@ -75,7 +73,7 @@ def _lines(paths: Sequence[str]) -> str:
         "null_padding": "false",
         "hive_partitioning": "false",  # a folder named line=5 would be a column
     }
-    listed = ", ".join(literal(path) for path in paths)
+    listed = ", ".join(text_of(path) for path in paths)
     return f"read_csv([{listed}], {', '.join(f'{option} = {value}' for option, value in options.items())})"
 
 
@@ -83,10 +81,10 @@ def _fields(lines: str, names: Sequence[str], delimiter: str) -> str:
     """Lines as fields: split if there is no quote, otherwise parsed by a pattern."""
     between = "\\|" if delimiter == "|" else delimiter  # as a pattern writes it
     field = f'"(?:[^"]|"")*"|[^"{delimiter}][^{delimiter}]*|'
-    pattern = literal("^" + between.join([f"({field})"] * len(names)) + "$")
-    shape = literal("^" + between.join([f"(?:{field})"] * len(names)) + "$")
+    pattern = text_of("^" + between.join([f"({field})"] * len(names)) + "$")
+    shape = text_of("^" + between.join([f"(?:{field})"] * len(names)) + "$")
     fields_taken = ", ".join(f"'f{index}'" for index in range(len(names)))
-    divided = literal(delimiter)
+    divided = text_of(delimiter)
     counted = f"length(line) - length(replace(line, {divided}, '')) = {len(names) - 1}"
     has_quote = "contains(line, '\"')"
     # patterns are slow, and each CASE keeps them from lines without a quote

@@ -14,9 +14,10 @@ import pyarrow as pa
 
 from tacit import typed_sql as sql
 from tacit.errors import QueryRefused
-from tacit.tables.cells import Reading, quoted, reading_of, select, stored_column
+from tacit.tables.cells import Reading, reading_of, select, stored_column
 from tacit.tables.connection import lock, our_connection
 from tacit.tables.source import Source
+from tacit.typed_sql import quoted
 
 GIVEN = "given_rows"
 

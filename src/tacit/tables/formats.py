@@ -21,15 +21,17 @@ import pyarrow as pa
 
 from tacit import typed_sql as sql
 from tacit.errors import InvalidParameter, QueryRefused
-from tacit.tables.cells import TEXT_BYTES_MAX, Reading, quoted, reading_of, select, stored_column
+from tacit.tables.cells import TEXT_BYTES_MAX, Reading, reading_of, select, stored_column
 from tacit.tables.connection import is_database, lock, named_table, open_database, our_connection
 from tacit.tables.csv import read_csv, read_header
 from tacit.tables.elsewhere import Elsewhere, is_spark, is_spark_frame, refuse_spark_frame
 from tacit.tables.frames import frame_to_arrow
+from tacit.tables.handed import HandedTable
 from tacit.tables.identity import StoredTable, file_aliases, is_ibis, named_by_ibis, opened_files, stored_table
-from tacit.tables.parquet import ParquetFiles, open_parquet, schema_of
+from tacit.tables.parquet import open_parquet, schema_of
 from tacit.tables.schema import ColumnFacts, WrittenFacts
 from tacit.tables.source import Own, Source, described, refuse_duplicates
+from tacit.typed_sql import quoted
 
 OURS = "protected"
 PARQUET = {".parquet", ".pq"}
@@ -163,7 +165,12 @@ def _opened(source: Any, written: Mapping[str, WrittenFacts]) -> Source:
     if isinstance(source, Source):
         return _with_facts(source, written)
     if isinstance(source, str | os.PathLike):
-        return _from_text(_path_text(source), written)
+        path = os.fspath(source)
+        if not isinstance(path, str):
+            raise InvalidParameter("a path must be text, not bytes\nhint: os.fsdecode(path)")
+        if path.lower().startswith(POSTGRES):
+            return _from_server(_postgres().table_at(path), written)
+        return _from_files(path, written)
     if is_ibis(source):
         return _from_stored(stored_table(named_by_ibis(source)), written, stem="data")
     if isinstance(source, tuple) and len(source) == 2 and isinstance(source[1], str):
@@ -185,12 +192,6 @@ def _with_facts(source: Source, written: Mapping[str, WrittenFacts]) -> Source:
     return replace(source, columns=again.columns)
 
 
-def _from_text(text: str, written: Mapping[str, WrittenFacts]) -> Source:
-    if text.lower().startswith(POSTGRES):
-        return _from_server(_postgres().table_at(text), written)
-    return _from_files(text, written)
-
-
 def _from_server(table: Any, written: Mapping[str, WrittenFacts]) -> Source:
     return _in_our_engine(Own(partial(_postgres().into, table)), written)
 
@@ -204,13 +205,6 @@ def _postgres() -> Any:
             "tables of a PostgreSQL server need a package that is not installed\nhint: pip install 'tacit[postgres]'"
         ) from None
     return postgres_table
-
-
-def _path_text(source: "str | os.PathLike[str]") -> str:
-    path = os.fspath(source)
-    if not isinstance(path, str):
-        raise InvalidParameter("a path must be text, not bytes\nhint: os.fsdecode(path)")
-    return path
 
 
 def _in_our_engine(own: Own, written: Mapping[str, WrittenFacts], *, streams: bool = False) -> Source:
@@ -259,7 +253,7 @@ def _rounded(readings: Iterable[Reading]) -> frozenset[str]:
 
 def _from_files(pattern: str, written: Mapping[str, WrittenFacts]) -> Source:
     if is_database(pattern):
-        return _from_database(pattern, written)
+        return _in_our_engine(Own(partial(_database_into, pattern)), written)
     paths = sorted(glob.glob(pattern)) if glob.has_magic(pattern) else [pattern] if os.path.isfile(pattern) else []
     if not paths:
         raise QueryRefused(
@@ -282,7 +276,7 @@ def _from_files(pattern: str, written: Mapping[str, WrittenFacts]) -> Source:
 
 def _files_into(paths: list[str], pattern: str, backend: sql.Connection, name: str) -> Source:
     is_parquet = {Path(path).suffix.lower() for path in paths} <= PARQUET
-    files, others = tuple[ParquetFiles, ...](), dict[str, str]()
+    files, others = tuple[HandedTable, ...](), dict[str, str]()
     try:
         if is_parquet:
             found, others = open_parquet(backend, paths, name=name)
@@ -310,10 +304,6 @@ def _whole_pattern(pattern: str) -> str:
     """Return a glob as an absolute path, with links in its folder resolved unless the folder is itself a pattern."""
     folder, name = os.path.split(os.path.abspath(pattern))
     return os.path.join(folder if glob.has_magic(folder) else os.path.realpath(folder), name)
-
-
-def _from_database(text: str, written: Mapping[str, WrittenFacts]) -> Source:
-    return _in_our_engine(Own(partial(_database_into, text)), written)
 
 
 def _database_into(text: str, backend: sql.Connection, name: str) -> Source:

@@ -15,6 +15,8 @@ from typing import Any
 
 from tacit import typed_sql as sql
 from tacit.errors import QueryRefused
+from tacit.tables.connection import name_parts
+from tacit.typed_sql import quoted
 
 _NAMED = """
 SELECT database_name, schema_name, table_name, NULL FROM duckdb_tables()
@@ -26,7 +28,6 @@ _GENERATED = """
 SELECT column_name FROM duckdb_columns()
 WHERE database_name = ? AND schema_name = ? AND table_name = ? AND is_generated ORDER BY column_index
 """
-_PART_OF_NAME = re.compile(r'"((?:[^"]|"")*)"|([^."]+)')
 
 
 @dataclass(frozen=True)
@@ -158,8 +159,7 @@ def _tables_read(backend: sql.Connection, table: sql.Stored) -> Iterator[tuple[s
         while steps:
             step = steps.pop()
             steps.extend(step.get("children", ()))
-            parts = _PART_OF_NAME.findall(step.get("extra_info", {}).get("Table", ""))
-            yield tuple(quoted.replace('""', '"') or plain for quoted, plain in parts)
+            yield tuple(name_parts(step.get("extra_info", {}).get("Table", "")))
 
 
 def _known_by(backend: sql.Connection, entry: _Entry) -> tuple[str | None, tuple[str, ...], tuple[str, ...]]:
@@ -170,7 +170,7 @@ def _known_by(backend: sql.Connection, entry: _Entry) -> tuple[str | None, tuple
     if not path:  # in memory, or temporary
         return None, (), ()
     file = os.path.realpath(path) if os.path.isabs(path) else path  # an address stays as it is
-    name = ".".join('"' + _folded(part).replace('"', '""') + '"' for part in (entry.schema, entry.name))
+    name = ".".join(quoted(_folded(part)) for part in (entry.schema, entry.name))
     if not os.path.isfile(file):
         return f"duckdb:{file}:{name}", (), ()
     return f"duckdb:{file}:{name}", (f"{_link_alias(file)}:{name}",), (file, f"{file}.wal")

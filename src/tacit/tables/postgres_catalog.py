@@ -13,12 +13,12 @@ from typing import Any
 import pyarrow as pa
 
 from tacit.errors import QueryRefused
-from tacit.tables.cells import TEXT_BYTES_MAX, Reading, quoted, reading_of
-from tacit.tables.connection import literal
+from tacit.tables.cells import TEXT_BYTES_MAX, Reading, reading_of
+from tacit.tables.connection import LISTED, listed_names, name_parts
+from tacit.typed_sql import quoted, text_of
 
 VERSION_LEAST = 120000
 DIGITS_MOST = 38
-LISTED = 20
 # Characters of a text that surely has no more than TEXT_BYTES_MAX bytes.
 SHORT = TEXT_BYTES_MAX // 4
 # Encodings of which every stored text can be sent as UTF-8: in others one cell could make every question fail.
@@ -121,7 +121,7 @@ def find_table(link: Any, name: str | None) -> TableFacts:
     if name is None:
         raise QueryRefused(
             "this address is of a whole database: name one of its tables"
-            f"\nhint: …?table=clinic.visits; its tables: {_listed(link)}"
+            f"\nhint: …?table=clinic.visits; its tables: {_tables_of(link)}"
         )
     found = _named(link, name)
     _refuse_table(found)
@@ -160,29 +160,27 @@ def _refuse_server(server: Mapping[str, Any]) -> None:
 
 def _named(link: Any, name: str) -> dict[str, Any]:
     """Return the one table of that name: as it is written, or in small letters, as PostgreSQL reads names."""
-    parts = [inner.replace('""', '"') or plain for inner, plain in _PART.findall(name)]
+    parts = name_parts(name)
     if not 1 <= len(parts) <= 2 or "\0" in name or not _NAME.fullmatch(name):
         raise QueryRefused(f'{name!r} is not the name of a table\nhint: clinic.visits, or "Clinic"."Visits"')
     for wanted in (parts, [part.lower() for part in parts]):
-        schema = f" AND n.nspname = {literal(wanted[0])}" if len(wanted) == 2 else ""
-        found = link.rows(f"{_TABLES} AND c.relname = {literal(wanted[-1])}{schema}")
+        schema = f" AND n.nspname = {text_of(wanted[0])}" if len(wanted) == 2 else ""
+        found = link.rows(f"{_TABLES} AND c.relname = {text_of(wanted[-1])}{schema}")
         if len(found) > 1:
             schemas = ", ".join(sorted(map(_written, found)))
             raise QueryRefused(f"more than one schema has a table {name!r}\nhint: name one of {schemas}")
         if found:
             return dict(found[0])
-    raise QueryRefused(f"this PostgreSQL database has no table {name!r}\nhint: its tables: {_listed(link)}")
+    raise QueryRefused(f"this PostgreSQL database has no table {name!r}\nhint: its tables: {_tables_of(link)}")
 
 
 _PLAIN = re.compile(r"\w+")
-_PART = re.compile(r'"((?:[^"]|"")+)"|([^."]+)')
 _NAME = re.compile(r'(?:"(?:[^"]|"")+"|[^."]+)(?:\.(?:"(?:[^"]|"")+"|[^."]+))?')
 
 
-def _listed(link: Any) -> str:
+def _tables_of(link: Any) -> str:
     found = link.rows(f"{_TABLES} AND c.relkind IN ('r', 'p') ORDER BY n.nspname, c.relname LIMIT {LISTED + 1}")
-    names = list(map(_written, found))
-    return ", ".join(names[:LISTED]) + (", ..." if len(names) > LISTED else "") if names else "none"
+    return listed_names(list(map(_written, found)))
 
 
 def _written(found: Mapping[str, Any]) -> str:

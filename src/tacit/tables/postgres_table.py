@@ -6,7 +6,6 @@ is ours. A condition that the server may also apply is a prefilter: it never los
 SQL filters again. Connections and snapshots are left to `postgres_snapshot.py`.
 """
 
-import re
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,19 +17,12 @@ import pyarrow as pa
 
 from tacit import typed_sql as sql
 from tacit.errors import InvalidParameter, QueryRefused
-from tacit.tables.cells import Reading, quoted, select, stored_column
-from tacit.tables.connection import literal
-from tacit.tables.parquet import HANDED, NAMED, put_together
+from tacit.tables.cells import Reading
+from tacit.tables.handed import hand
 from tacit.tables.postgres_catalog import PostgresColumn, TableFacts, find_table
 from tacit.tables.postgres_snapshot import Server, Snapshot, link_of
 from tacit.tables.source import Source, Wanted, described
-
-_ADDRESS = re.compile(r"postgres(?:ql)?://", re.IGNORECASE)
-
-
-def is_postgres(text: str) -> bool:
-    """Return whether a text is the address of a PostgreSQL server."""
-    return _ADDRESS.match(text) is not None
+from tacit.typed_sql import quoted, text_of
 
 
 def table_at(text: str) -> "PostgresTable":
@@ -137,8 +129,8 @@ class PostgresTable:
         finally:
             self._wanted = before
 
-    def read(self, readings: Sequence[Reading], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """Yield the rows' cells of these columns, in the form in which the engine gets them."""
+    def read(self, readings: Sequence[Reading]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows' cells of these columns, from the snapshot of the moment."""
         snapshot, facts = self._snapshot, self.facts
         if snapshot is None:
             raise RuntimeError("rows of a server are read inside a moment")
@@ -150,8 +142,7 @@ class PostgresTable:
         for batch in snapshot.read(text, pages=facts.full_name if facts.is_plain else None):
             if list(batch.schema.types) != [column.sent for column in columns]:
                 raise TypeError("a column has another type than when the table was opened")
-            cells = [stored_column(pa.chunked_array([batch.column(at)]), each) for at, each in enumerate(readings)]
-            yield from pa.Table.from_arrays(cells, schema=schema).to_batches()
+            yield batch
 
 
 def _check_all(tables: Sequence[PostgresTable]) -> Any:
@@ -163,50 +154,15 @@ def _check_all(tables: Sequence[PostgresTable]) -> Any:
     return check
 
 
-@dataclass(frozen=True)
-class SentRows:
-    """Rows of a server as Arrow batches; each scan reads them anew, from the snapshot of the moment."""
-
-    table: PostgresTable
-    readings: Sequence[Reading]
-
-    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        schema = pa.schema([(each.name, each.stored) for each in self.readings])
-        batches = put_together(self.table.read(self.readings, schema), schema)  # connects when the first is wanted
-        return pa.RecordBatchReader.from_batches(schema, batches).__arrow_c_stream__(requested_schema)
-
-
-@dataclass(frozen=True)
-class PostgresRows:
-    """A server's table in a connection of ours: the view it is asked as, read with the columns of a question alone."""
-
-    backend: sql.Connection
-    view: sql.Stored
-    table: PostgresTable
-    readings: Sequence[Reading]
-
-    def reading(self, relation: sql.Table) -> sql.Table:
-        """Return the relation over a view of the columns that it names."""
-        fields = relation.columns_named()
-        named = [each for each in self.readings if each.name in fields] or list(self.readings[:1])
-        handed, columns = f"{HANDED}_{self.view.name}", f"{NAMED}_{self.view.name}"
-        self.backend.con.register(handed, SentRows(self.table, named))
-        self.backend.con.execute(f"CREATE OR REPLACE TEMP VIEW {columns} AS {select(named, handed)}")
-        return relation.reading(self.view, columns)
-
-
 def into(table: PostgresTable, backend: sql.Connection, name: str) -> Source:
     """Open a server's table in a connection of ours, as a view of that name; reads no row."""
     facts = table.facts
     readings = [column.reading for column in facts.columns.values()]
-    every = f"every_{HANDED}_{name}"
-    backend.con.register(every, SentRows(table, readings))
-    backend.con.execute(f"CREATE TEMP VIEW {quoted(name)} AS {select(readings, every)}")
-    view = backend.table(name)
-    source = described(view, backend, {}, stem=facts.name, identity=facts.identity, others=facts.others)
+    handed = hand(backend, name, table.read, readings, frozenset())
+    source = described(handed.view, backend, {}, stem=facts.name, identity=facts.identity, others=facts.others)
     return replace(
         source,
-        files=(PostgresRows(backend, view, table, readings),),
+        files=(handed,),
         opened=(table,),
         stores=(table,),
         aliases=facts.aliases,
@@ -266,5 +222,5 @@ def _constant(value: object, kind: str, *, is_utf8: bool) -> str | None:
     if kind == "text" and isinstance(value, str):
         # a text that the server cannot hold would raise
         is_sendable = is_utf8 and "\0" not in value and value.isprintable()
-        return literal(value) if is_sendable else None
+        return text_of(value) if is_sendable else None
     return None

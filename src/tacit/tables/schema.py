@@ -3,14 +3,15 @@
 A declaration is checked when it is made. The check uses only the declaration itself; no row is read for it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from fractions import Fraction
 from typing import Any, Literal
 
 from tacit.errors import InvalidParameter
-from tacit.privacy import decimal_meaning, is_long, positive, whole
+from tacit.json_wire import scalar_from, scalar_record
+from tacit.privacy import decimal_meaning, from_text, is_long, positive, to_text, whole
 
 ColumnType = Literal["bool", "int", "float", "decimal", "text", "date", "timestamp", "other"]
 COLUMN_TYPES: tuple[ColumnType, ...] = ("bool", "int", "float", "decimal", "text", "date", "timestamp")
@@ -29,6 +30,9 @@ class RowUnit:
 
 
 ROW = RowUnit()
+
+NUMBERS = ("rows_per_unit", "groups_per_unit", "population", "version")
+NUMBERS_LATER = ("rows", "most_rows_per_unit")  # in the ledger's record only if they are given
 
 
 @dataclass(frozen=True)
@@ -72,18 +76,26 @@ class Declaration:
 
     def public_record(self) -> dict[str, Any]:
         """Return the declaration as plain JSON values, for the ledger and certificates."""
-        given = {"rows": self.rows, "most_rows_per_unit": self.most_rows_per_unit}
-        return {
-            "name": self.name,
-            "unit": self.unit_column,
-            "neighbours": self.neighbours,
-            "rows_per_unit": self.rows_per_unit,
-            "groups_per_unit": self.groups_per_unit,
-            "population": self.population,
-            "version": self.version,
-            "columns": {name: _facts_record(facts) for name, facts in sorted(self.columns.items())},
-            **{name: number for name, number in given.items() if number is not None},
+        record = self._numbers()
+        late = {name: number for name in NUMBERS_LATER if (number := record.pop(name)) is not None}
+        columns = {name: _facts_record(facts, str, repr) for name, facts in sorted(self.columns.items())}
+        return {**record, "columns": columns, **late}
+
+    def record(self) -> dict[str, Any]:
+        """Return the declaration as JSON, for a client that builds questions without rows; all of it is public.
+
+        Unlike the ledger's record, it has every type and key unchanged, so that a question is read and refused on the
+        client as on the server.
+        """
+        columns = {
+            name: _facts_record(facts, to_text, scalar_record) | {"scale": facts.scale, "digits": facts.digits}
+            for name, facts in self.columns.items()
         }
+        return {**self._numbers(), "columns": columns}
+
+    def _numbers(self) -> dict[str, Any]:
+        given = {name: getattr(self, name) for name in ("neighbours", *NUMBERS, *NUMBERS_LATER)}
+        return {"name": self.name, "unit": self.unit_column, **given}
 
 
 @dataclass(frozen=True)
@@ -179,10 +191,40 @@ def read_bound(value: object, name: str) -> int | None:
     return None if is_auto(value) else whole(value, name=name)
 
 
-def _facts_record(facts: ColumnFacts) -> dict[str, Any]:
+def _facts_record(
+    facts: ColumnFacts, number: Callable[[Fraction], str], key: Callable[[KeyValue], Any]
+) -> dict[str, Any]:
     return {
         "type": facts.type,
-        "between": None if facts.between is None else [str(end) for end in facts.between],
-        "step": None if facts.step is None else str(facts.step),
-        "keys": None if facts.keys is None else [repr(key) for key in facts.keys],
+        "between": None if facts.between is None else [number(end) for end in facts.between],
+        "step": None if facts.step is None else number(facts.step),
+        "keys": None if facts.keys is None else [key(each) for each in facts.keys],
     }
+
+
+def declaration_from(record: Mapping[str, Any]) -> Declaration:
+    """Return the declaration that `Declaration.record` wrote."""
+    try:
+        return Declaration(
+            name=record["name"],
+            unit=ROW if record["unit"] is None else record["unit"],
+            columns={name: _facts_from(each) for name, each in record["columns"].items()},
+            neighbours=record["neighbours"],
+            **{name: record[name] for name in (*NUMBERS, *NUMBERS_LATER)},
+        )
+    except (KeyError, TypeError, AttributeError):
+        raise InvalidParameter(
+            "this must be the declaration of a table, and is not\nhint: update tacit on one of the two ends"
+        ) from None
+
+
+def _facts_from(record: Mapping[str, Any]) -> ColumnFacts:
+    ends = record["between"]
+    return ColumnFacts(
+        type=next((each for each in COLUMN_TYPES if each == record["type"]), "other"),
+        between=None if ends is None else (from_text(ends[0]), from_text(ends[1])),
+        step=None if record["step"] is None else Fraction(from_text(record["step"])),
+        keys=None if record["keys"] is None else tuple(scalar_from(key) for key in record["keys"]),
+        scale=record["scale"],
+        digits=record["digits"],
+    )

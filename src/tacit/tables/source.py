@@ -15,8 +15,8 @@ from tacit import typed_sql as sql
 from tacit.errors import QueryRefused
 from tacit.memory import reuse_freed_memory
 from tacit.tables.connection import stopping
+from tacit.tables.handed import HandedTable, put_together
 from tacit.tables.identity import written_stamp
-from tacit.tables.parquet import put_together
 from tacit.tables.schema import ColumnFacts, ColumnType, WrittenFacts
 
 NO_COLUMNS: Mapping[str, str] = MappingProxyType({})
@@ -58,17 +58,6 @@ class Opened(Protocol):
 
     def refuse_changes(self) -> None:
         """Refuse if it is gone, or has other columns than when it was opened; reads no row."""
-
-
-class HandedTable(Protocol):
-    """A view of our engine's whose rows are handed to it."""
-
-    @property
-    def view(self) -> sql.Stored:
-        """The view that relations are about."""
-
-    def reading(self, relation: sql.Table) -> sql.Table:
-        """Return the relation over the columns that it names."""
 
 
 @dataclass(frozen=True)
