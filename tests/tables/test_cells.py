@@ -166,27 +166,27 @@ ALIKE = {
 def test_both_ways_to_read_parquet_have_the_same_types_and_cells(name, tmp_path):
     path = held_in(tmp_path, ALIKE[name])
     connection = protected(path).session.engine._source.backend.con
-    native, handed = (f"SELECT c FROM {view}" for view in (f"{handed.NATIVE}_protected", "protected"))
-    assert connection.execute(f"DESCRIBE {native}").fetchall() == connection.execute(f"DESCRIBE {handed}").fetchall()
-    assert connection.execute(native).fetchall() == connection.execute(handed).fetchall()
+    native, given = (f"SELECT c FROM {view}" for view in (f"{handed.NATIVE}_protected", "protected"))
+    assert connection.execute(f"DESCRIBE {native}").fetchall() == connection.execute(f"DESCRIBE {given}").fetchall()
+    assert connection.execute(native).fetchall() == connection.execute(given).fetchall()
 
 
 def test_the_engine_reads_by_itself_where_every_cell_is_harmless(tmp_path, monkeypatch):
     rows = pa.table({"id": [1, 2], "g": ["a", "b"], "x": [1, 2], "w": ["c", "d"]})
     pq.write_table(rows, tmp_path / "t.parquet")
     table = protected(str(tmp_path / "t.parquet"))
-    handed = []
+    asked = []
     before = handed.HandedRows.__arrow_c_stream__
 
     def listening(self, requested_schema=None):
-        handed.append([each.name for each in self.readings])
+        asked.append([each.name for each in self.readings])
         return before(self, requested_schema)
 
     monkeypatch.setattr(handed.HandedRows, "__arrow_c_stream__", listening)
     exact_table(table.where("x > 0").sum("x", between=(0, 5)))
-    assert handed == []
+    assert asked == []
     exact_table(table.where("g = 'a'").sum("x", between=(0, 5)))
-    assert {name for names in handed for name in names} == {"id", "g", "x"}
+    assert {name for names in asked for name in names} == {"id", "g", "x"}
 
 
 def test_old_times_are_read_without_the_engine(tmp_path):
