@@ -7,12 +7,12 @@ left to the door.
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from fractions import Fraction
+from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from tacit.errors import InvalidParameter, TacitError
 from tacit.files import read_small
@@ -27,6 +27,9 @@ TABLE_OPTIONS = tuple(TABLE)
 PUBLIC_OPTIONS = ("source", "columns", "most")
 BUDGET_OPTIONS = ("epsilon", "delta", "rho")
 PERSON_OPTIONS = ("role", "tables", "until", "budget", "period")
+
+Checked = TypeVar("Checked")
+Place = tuple[str, ...]  # the words that lead to a value: a table, an option
 
 
 @dataclass(frozen=True)
@@ -128,23 +131,29 @@ class _CatalogReader:
     def catalog(self, *, may_be_empty: bool) -> CatalogFile:
         """Return the checked content."""
         self._only(("tables", "public", "people", "ledger"), self.content, ())
-        tables = self.content.get("tables", {} if may_be_empty else None)
+        tables = self.content.get("tables", {})
         if not isinstance(tables, dict) or not (tables or may_be_empty):
             self._refuse(
                 (), "this catalog declares no table", "add one, e.g. [tables.visits] with source, unit and budget"
             )
         ledger = self.ledger()
-        entries = {name: self._entry(name, written) for name, written in tables.items()}
+        entries = {name: self._entry(("tables", name), written) for name, written in tables.items()}
         for name, entry in entries.items():
             self._check_people(name, entry, entries)
-        return CatalogFile(self.path, ledger, entries, self._public(entries), self._people(entries))
+        public = {name: self._public(("public", name), each, entries) for name, each in self._section("public")}
+        people = {name: self._person(("people", name), each, entries) for name, each in self._section("people")}
+        return CatalogFile(self.path, ledger, entries, public, people)
 
     def ledger(self) -> str | None:
         """Return the ledger that the file names, as seen from the file's own folder."""
-        written = self.content.get("ledger")
-        if written is not None and not isinstance(written, str):
-            self._refuse(("ledger",), "ledger must be text", 'a path or an address, e.g. ledger = "ledger.db"')
+        written = self._text(self.content, "ledger", (), "ledger.db")
         return self._beside(written) if written else None
+
+    def _section(self, word: str) -> Iterable[tuple[str, Any]]:
+        written = self.content.get(word, {})
+        if not isinstance(written, dict):
+            self._refuse((word,), f"{word} must be a table", f"write [{word}.NAME] on a separate line")
+        return written.items()
 
     def _check_people(self, name: str, entry: CatalogEntry, entries: Mapping[str, CatalogEntry]) -> None:
         """A table of the same people as another shares its budget, and declares none."""
@@ -160,106 +169,82 @@ class _CatalogReader:
             first = entries[other].options["same_people_as"]
             self._refuse(at, f"'{other}' shares the budget of '{first}' itself", f'same_people_as = "{first}"')
 
-    def _public(self, entries: Mapping[str, CatalogEntry]) -> dict[str, CatalogEntry]:
-        """Return the public tables: no unit, no budget."""
-        written = self.content.get("public", {})
-        if not isinstance(written, dict):
-            self._refuse(("public",), "public must be a table of tables", "write [public.wards] on a separate line")
-        found: dict[str, CatalogEntry] = {}
-        for name, entry in written.items():
-            at = ("public", name)
-            if not isinstance(entry, dict) or not isinstance(entry.get("source"), str):
-                self._refuse(at, f"[public.{name}] lacks a source", 'add a line such as source = "wards.parquet"')
-            self._only(PUBLIC_OPTIONS, entry, at)
-            if name in entries:
-                self._refuse(at, f"'{name}' is a protected table too", "give the public table another name")
-            most = entry.get("most", 1)
-            if isinstance(most, bool) or not isinstance(most, int) or most < 1:
-                self._refuse((*at, "most"), "most must be a whole number of rows that one row may match", "most = 1")
-            columns = self._columns(entry.get("columns", {}), (*at, "columns"))
-            found[name] = CatalogEntry(name, self._beside(entry["source"]), {"columns": columns, "most": most})
-        return found
-
-    def _people(self, entries: Mapping[str, CatalogEntry]) -> dict[str, CatalogPerson]:
-        """Return the people; the ledger checks names and roles."""
-        written = self.content.get("people", {})
-        if not isinstance(written, dict):
-            self._refuse(("people",), "people must be a table of people", "write [people.ben] on a separate line")
-        return {name: self._person(name, entry, entries) for name, entry in written.items()}
-
-    def _person(self, name: str, entry: Any, entries: Mapping[str, CatalogEntry]) -> CatalogPerson:
-        at = ("people", name)
-        if not isinstance(entry, dict):
-            self._refuse(at, f"'{name}' is not a person", f"write [people.{name}] on a separate line")
-        self._only(PERSON_OPTIONS, entry, at)
-        tables = entry.get("tables")
-        if tables is not None and (not isinstance(tables, list) or any(each not in entries for each in tables)):
-            self._refuse((*at, "tables"), "tables must name tables of this catalog", f"tables = {list(entries)[:3]}")
-        for word in ("role", "period"):
-            if not isinstance(entry.get(word, ""), str):
-                self._refuse(
-                    (*at, word),
-                    f"{word} must be text",
-                    {"role": 'role = "analyst"', "period": 'period = "month"'}[word],
-                )
-        until = entry.get("until")
-        budget = self._budget(entry["budget"], (*at, "budget")) if "budget" in entry else None
-        return CatalogPerson(
-            name,
-            entry.get("role", "analyst"),
-            None if tables is None else tuple(tables),
-            None if until is None else until if isinstance(until, str) else until.isoformat(),
-            budget,
-            entry.get("period"),
-        )
-
-    def _entry(self, name: str, written: Any) -> CatalogEntry:
-        at = ("tables", name)
-        if not isinstance(written, dict):
-            self._refuse(at, f"'{name}' is not a table", f"write [tables.{name}] on a separate line")
+    def _entry(self, at: Place, written: Any) -> CatalogEntry:
         self._only(TABLE_OPTIONS, written, at)
-        for word in ("source", "unit"):
-            if not isinstance(written.get(word), str):
-                self._refuse(at, f"[tables.{name}] has no {word}", f'add a line such as {word} = "{_EXAMPLES[word]}"')
-        options = {
-            word: value for word, value in written.items() if word not in ("source", "unit", "budget", "columns")
-        }
-        options["unit"] = ROW if written["unit"] == "ROW" else written["unit"]
-        options["columns"] = self._columns(written.get("columns", {}), (*at, "columns"))
+        source, unit = self._source(written, at), self._text(written, "unit", at, "patient_id")
+        if unit is None:
+            self._refuse(at, f"[{'.'.join(at)}] has no unit", 'add a line such as unit = "patient_id"')
+        options = {word: value for word, value in written.items() if word not in ("source", "budget")}
+        options |= {"unit": ROW if unit == "ROW" else unit, "columns": self._columns(written, at)}
         if "hold" in written:
-            options["hold"] = self._hold(written["hold"], (*at, "hold"))
+            options["hold"] = self._checked(read_hold, written["hold"], (*at, "hold"), 'hold = "2s"')
         if "budget" in written:
             options["budget"] = self._budget(written["budget"], (*at, "budget"))
-        return CatalogEntry(name, self._beside(written["source"]), options)
+        return CatalogEntry(at[-1], source, options)
 
-    def _columns(self, written: Any, at: tuple[str, ...]) -> dict[str, Any]:
-        if not isinstance(written, dict):
+    def _public(self, at: Place, written: Any, entries: Mapping[str, CatalogEntry]) -> CatalogEntry:
+        """Return a public table: no unit, no budget."""
+        self._only(PUBLIC_OPTIONS, written, at)
+        source, most = self._source(written, at), written.get("most", 1)
+        if at[-1] in entries:
+            self._refuse(at, f"'{at[-1]}' is a protected table too", "give the public table another name")
+        if isinstance(most, bool) or not isinstance(most, int) or most < 1:
+            self._refuse((*at, "most"), "most must be a whole number of rows that one row may match", "most = 1")
+        return CatalogEntry(at[-1], source, {"columns": self._columns(written, at), "most": most})
+
+    def _person(self, at: Place, written: Any, entries: Mapping[str, CatalogEntry]) -> CatalogPerson:
+        """Return a person; the ledger checks names and roles."""
+        self._only(PERSON_OPTIONS, written, at)
+        tables, until, role = written.get("tables"), written.get("until"), self._text(written, "role", at, "analyst")
+        if tables is not None and (not isinstance(tables, list) or any(each not in entries for each in tables)):
+            self._refuse((*at, "tables"), "tables must name tables of this catalog", f"tables = {list(entries)[:3]}")
+        return CatalogPerson(
+            at[-1],
+            "analyst" if role is None else role,
+            None if tables is None else tuple(tables),
+            until if until is None or isinstance(until, str) else until.isoformat(),
+            self._budget(written["budget"], (*at, "budget")) if "budget" in written else None,
+            self._text(written, "period", at, "month"),
+        )
+
+    def _columns(self, written: Mapping[str, Any], above: Place) -> dict[str, Any]:
+        at, columns = (*above, "columns"), written.get("columns", {})
+        if not isinstance(columns, dict):
             self._refuse(at, "columns must be a table", "e.g. [tables.visits.columns.age] with between = [0, 120]")
-        for column, facts in written.items():
-            try:
-                read_facts(column, facts)
-            except TacitError as problem:
-                self._refuse((*at, column), str(problem))
-        return dict(written)
+        for column, facts in columns.items():
+            self._checked(partial(read_facts, column), facts, (*at, column))
+        return columns
 
-    def _budget(self, written: Any, at: tuple[str, ...]) -> Loss:
+    def _budget(self, written: Any, at: Place) -> Loss:
         if not isinstance(written, dict) or ("epsilon" in written) == ("rho" in written):
             self._refuse(at, "budget needs epsilon or rho", "budget = { epsilon = 3, delta = 1e-6 }")
         self._only(BUDGET_OPTIONS, written, at)
-        try:
-            if "rho" in written:
-                return rho(written["rho"], delta=written.get("delta", 0))
-            return epsilon(written["epsilon"], delta=written.get("delta", 0))
-        except TacitError as problem:
-            self._refuse(at, str(problem))
+        read, amount = (rho, written["rho"]) if "rho" in written else (epsilon, written["epsilon"])
+        return self._checked(partial(read, delta=written.get("delta", 0)), amount, at)
 
-    def _hold(self, written: Any, at: tuple[str, ...]) -> Fraction | None:
+    def _checked(self, read: Callable[[Any], Checked], written: Any, at: Place, fix: str | None = None) -> Checked:
+        """Return what a reader makes of a value; its refusal gets the line."""
         try:
-            return read_hold(written)
+            return read(written)
         except TacitError as problem:
-            self._refuse(at, str(problem), 'hold = "2s"')
+            self._refuse(at, str(problem), fix)
 
-    def _only(self, known: tuple[str, ...], written: Mapping[str, Any], at: tuple[str, ...]) -> None:
+    def _source(self, written: Mapping[str, Any], at: Place) -> str:
+        source = self._text(written, "source", at, "visits.parquet")
+        if source is None:
+            self._refuse(at, f"[{'.'.join(at)}] has no source", 'add a line such as source = "visits.parquet"')
+        return self._beside(source)
+
+    def _text(self, written: Mapping[str, Any], word: str, at: Place, example: str) -> str | None:
+        found = written.get(word)
+        if found is not None and not isinstance(found, str):
+            self._refuse((*at, word), f"{word} must be text", f'e.g. {word} = "{example}"')
+        return found
+
+    def _only(self, known: tuple[str, ...], written: Any, at: Place) -> None:
+        """Refuse other options, and a value instead of a table of them."""
+        if not isinstance(written, dict):
+            self._refuse(at, f"{'.'.join(at)} is not a table", f"write [{'.'.join(at)}] on a separate line")
         for word in written:
             if word not in known:
                 self._refuse((*at, word), f"'{word}' is not an option here", f"the options are {', '.join(known)}")
@@ -268,11 +253,11 @@ class _CatalogReader:
         """Return a path as seen from the catalog's own folder; an address is left as it is."""
         return source if "://" in source or source == ":memory:" else str(self.path.parent / source)
 
-    def _refuse(self, at: tuple[str, ...], problem: str, fix: str | None = None) -> NoReturn:
+    def _refuse(self, at: Place, problem: str, fix: str | None = None) -> NoReturn:
         message, _, own_fix = problem.partition("\nhint: ")
         raise InvalidParameter(f"{self.path}, line {self._line(at)}: {message}\nhint: {fix or own_fix or message}")
 
-    def _line(self, at: tuple[str, ...]) -> int:
+    def _line(self, at: Place) -> int:
         """Return the line of a word, or of the closest table above it."""
         best, best_line = 0, 1
         header: tuple[str, ...] = ()
@@ -290,6 +275,3 @@ class _CatalogReader:
             if here == at[: len(here)] and len(here) > best:
                 best, best_line = len(here), number
         return best_line
-
-
-_EXAMPLES = {"source": "visits.parquet", "unit": "patient_id"}
