@@ -20,7 +20,6 @@ SURVEYS: dict[str, tuple[dict[str, object], list[object]]] = {
     "strings": ({"alphabet": "abc", "length": 4, "epsilon": 2}, ["abca", "cc"]),
     "attributes, split": ({"attributes": {"smokes": LABELS, "age": 9}, "method": "split", "epsilon": 2}, []),
     "attributes, sampled": ({"attributes": {"smokes": LABELS, "age": 9}, "method": "sample", "epsilon": 2}, []),
-    "attributes, with fakes": ({"attributes": {"smokes": LABELS, "age": 9}, "method": "fake", "epsilon": 2}, []),
 }
 RECORDS = [{"smokes": "often", "age": 3}, {"smokes": "never", "age": 8}]
 

@@ -133,11 +133,11 @@ def test_a_mean_s_sums_do_not_overflow():
 
 
 def test_hiding_which_attribute_was_sampled_allows_no_larger_epsilon():
-    """The published amplification for fake data breaks its promise for two answers that both change."""
+    """The published amplification by sampling breaks its promise for two answers that both change."""
     larger = Fraction(149, 100)  # below ln(2(e - 1) + 1), the published one for two attributes at epsilon 1
-    amplified = Attributes(Fraction(1), "fake", (Response(2, larger), Response(2, larger)))
+    amplified = Attributes(Fraction(1), "sample", (Response(2, larger), Response(2, larger)))
     assert not loss_within(amplified.law((0, 0)), amplified.law((1, 1)), Fraction(1))
-    ours = Attributes(Fraction(1), "fake", (Response(2, Fraction(1)), Response(2, Fraction(1))))
+    ours = Attributes(Fraction(1), "sample", (Response(2, Fraction(1)), Response(2, Fraction(1))))
     assert all(
         loss_within(ours.law(x), ours.law(y), Fraction(1)) for x, y in permutations(product((0, 1), repeat=2), 2)
     )

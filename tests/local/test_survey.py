@@ -16,7 +16,7 @@ SURVEYS = {
     "size": lambda: local.make_survey(1000, epsilon=1, protocol="local-hashing", epoch="2026-W46"),
     "mean": lambda: local.make_survey(between=(-0.1, 99.5), epsilon=2),
     "attributes": lambda: local.make_survey(attributes={"a": 2, "b": ["x", "y", "z"]}, method="split", epsilon=1),
-    "fakes": lambda: local.make_survey(attributes={"a": 2, "b": 7}, method="fake", epsilon=1),
+    "sampled": lambda: local.make_survey(attributes={"a": 2, "b": 7}, epsilon=1),
     "strings": lambda: local.make_survey(alphabet="abc", length=5, step=2, epsilon=3),
     "longitudinal": lambda: local.make_survey(5, epsilon=2, epsilon_first=1, tokens=True),
 }
@@ -39,10 +39,10 @@ BAD = {
     "infinite range": ({"between": (0, float("inf")), "epsilon": 1}, "finite"),
     "one end": ({"between": (1,), "epsilon": 1}, "two numbers"),
     "one attribute": ({"attributes": {"a": 2}, "epsilon": 1}, "two or more"),
-    "unknown method": ({"attributes": {"a": 2, "b": 2}, "epsilon": 1, "method": "all"}, "split, sample, fake"),
-    "fakes of another protocol": (
-        {"attributes": {"a": 2, "b": 2}, "epsilon": 1, "method": "fake", "protocol": "subset"},
-        "k-ary response",
+    "unknown method": ({"attributes": {"a": 2, "b": 2}, "epsilon": 1, "method": "all"}, "split, sample"),
+    "more protocols than attributes": (
+        {"attributes": {"a": 2, "b": 2}, "epsilon": 1, "protocol": "subset,subset,subset"},
+        "3 names for 2 attributes",
     ),
     "first loss above all": ({"domain": 3, "epsilon": 1, "epsilon_first": 2}, "below epsilon"),
     "long epoch": ({"domain": 3, "epsilon": 1, "epoch": "x" * 100}, "epoch"),

@@ -1,5 +1,7 @@
 """Reports travel: every form gives the same reports back, all are of one length, and odd lines are malformed."""
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,10 +13,10 @@ from tacit import local
 from tacit.errors import InvalidParameter
 from tacit.local.wire import (
     MALFORMED,
+    NO_TOKEN,
     REASONS,
     WRONG_EPOCH,
     WRONG_SURVEY,
-    from_bytes,
     read_lines,
     read_pieces,
     report_line,
@@ -94,13 +96,25 @@ def test_any_other_line_is_malformed(line):
     assert read_lines(CLIENT.survey, [line]).rejected == {MALFORMED: 1}
 
 
-def test_a_compact_file_that_is_cut_short_loses_the_last_report_alone():
-    reports = CLIENT.reports(["a", "b"])
-    read = from_bytes(to_bytes(reports)[:-1])
+def test_a_compact_file_that_is_cut_short_loses_the_last_report_alone(tmp_path):
+    path, whole = tmp_path / "reports.bin", to_bytes(CLIENT.reports(["a", "b"]))
+    path.write_bytes(whole[:-1])
+    (read,) = read_pieces(path, CLIENT.survey)
     assert (len(read.reports), read.rejected) == (1, {MALFORMED: 1})
-    for wrong in (b"", b"TACIT", to_bytes(reports)[:40]):
+    for wrong in (b"", b"TACIT", whole[:40]):
+        path.write_bytes(wrong)
         with pytest.raises(InvalidParameter):
-            from_bytes(wrong)
+            local.collect_file(path)
+
+
+def test_a_compact_file_of_a_survey_with_tokens_has_no_senders_and_is_rejected(tmp_path):
+    client = local.Randomizer(["a", "b", "c"], epsilon=1, tokens=True)
+    reports = client.reports(["a", "b"], tokens=["ann", "bob"])
+    path = tmp_path / "reports.bin"
+    path.write_bytes(to_bytes(replace(reports, tokens=None)))
+    collector = local.Collector(client.survey, reports_per_person=1)
+    collector.add_file(path)
+    assert (collector.used, collector.rejected[NO_TOKEN]) == (0, 2)
 
 
 def test_a_parquet_file_with_odd_cells_has_them_counted(tmp_path):

@@ -7,10 +7,10 @@ tested events prove to be exceeded: if the second rises above the first, the cla
 import math
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from tacit.auditing.result import AuditResult, Bar, Figure
-from tacit.pictures import BLUE, GREEN, INK, PALE, RED, Spec, as_chart, page, write
+from tacit.pictures import BLUE, GREEN, INK, RED, Axis, Look, Spec, as_chart, line_panel, mark_at, page, write
 
 WIDTH, HEIGHT = 420, 280
 POINTS = 120
@@ -108,62 +108,34 @@ def _shares(rows: list[Spec]) -> list[Spec]:
 def _curve(result: AuditResult) -> Spec:
     """Return delta as a function of epsilon: the claimed one, and the demonstrated one."""
     most = max(1.5 * result.claimed, 1.15 * result.demonstrated, 0.5)
-    rows = []
+    points = []
     for place in range(POINTS + 1):
         epsilon = most * place / POINTS
-        rows.append({"epsilon": epsilon, "delta": _claimed_delta(result, epsilon), "curve": "claimed: at most"})
+        points.append(("claimed", epsilon, _claimed_delta(result, epsilon)))
         if result.tested:
             proved = max(each.proved.delta(Fraction(epsilon)) for each in result.tested)
-            rows.append({"epsilon": epsilon, "delta": proved, "curve": "demonstrated: at least"})
-    colour = {
-        "field": "curve",
-        "type": "nominal",
-        "title": None,
-        "scale": {"domain": ["claimed: at most", "demonstrated: at least"], "range": [GREEN, INK]},
+            points.append(("demonstrated", epsilon, proved))
+    looks = {
+        "claimed": Look("claimed: at most", GREEN, dash=(6, 4), size=1),
+        "demonstrated": Look("demonstrated: at least", INK, size=1),
     }
-    encoding = {
-        "x": {"field": "epsilon", "type": "quantitative", "title": "ε", "scale": {"domain": [0, most], "nice": False}},
-        "y": {"field": "delta", "type": "quantitative", "title": "δ"},
-        "color": colour,
-        "strokeDash": colour
-        | {"scale": {"domain": colour["scale"]["domain"], "range": [[6, 4], [1, 0]]}, "legend": None},  # type: ignore[index]
-    }
-    line = {"mark": {"type": "line", "strokeWidth": 2.2}, "encoding": encoding}
-    marks = [
-        {"epsilon": result.claimed, "text": f"claimed ε = {result.claimed:g}"},
-        {"epsilon": result.demonstrated, "text": f"demonstrated ε ≥ {result.demonstrated:.3g}"},
-    ]
-    rules: Spec = {
-        "data": {"values": marks},
-        "mark": {"type": "rule", "color": PALE, "strokeDash": [2, 3]},
-        "encoding": {"x": {"field": "epsilon", "type": "quantitative"}},
-    }
+    x, y = Axis("ε", domain=(0, most)), Axis("δ", zero=True)
     # the label of the larger of the two is on its right, if there is room
+    sides: dict[bool, Literal["left", "right"]] = {True: "right", False: "left"}
     claimed_left = result.claimed < result.demonstrated and result.claimed > most / 3
-    words = [
-        _words(marks[0], 12, to_the_left=claimed_left),
-        _words(marks[1], 28, to_the_left=result.demonstrated > 0.75 * most),
+    demonstrated_left = result.demonstrated > 0.75 * most
+    marks = [
+        *mark_at(result.claimed, f"claimed ε = {result.claimed:g}", axis=x, side=sides[claimed_left]),
+        *mark_at(
+            result.demonstrated,
+            f"demonstrated ε ≥ {result.demonstrated:.3g}",
+            axis=x,
+            side=sides[demonstrated_left],
+            down=28,
+        ),
     ]
-    titled: Spec = {"text": "The loss: δ as a function of ε", "anchor": "start", "fontSize": 13}
-    return {
-        "width": WIDTH,
-        "height": HEIGHT,
-        "title": titled,
-        "data": {"values": rows},
-        "layer": [line, rules, *words],
-    }
-
-
-def _words(mark: Spec, y: int, *, to_the_left: bool) -> Spec:
-    side: Spec = {"align": "right", "dx": -5} if to_the_left else {"align": "left", "dx": 5}
-    return {
-        "data": {"values": [mark]},
-        "mark": {"type": "text", "y": y, "color": INK, "fontSize": 11} | side,
-        "encoding": {
-            "x": {"field": "epsilon", "type": "quantitative"},
-            "text": {"field": "text", "type": "nominal"},
-        },
-    }
+    title = "The loss: δ as a function of ε"
+    return line_panel(points, looks, x=x, y=y, title=title, more=marks, width=WIDTH, height=HEIGHT)
 
 
 def _claimed_delta(result: AuditResult, epsilon: float) -> float:

@@ -49,6 +49,19 @@ class Claim:
         """The part of alpha for outputs of this kind."""
         return self.alpha * (PLAIN_SHARE if outcomes.plain else 1 - PLAIN_SHARE)
 
+    def result(self, outcomes: Outcomes, event: Event | None, *, demonstrated: float, **found: Any) -> AuditResult:
+        """Return the result of an audit of this claim, with the event that demonstrates the most."""
+        return AuditResult(
+            claimed=float(self.epsilon),
+            delta=float(self.delta),
+            demonstrated=demonstrated,
+            event=event.words if event is not None and demonstrated > 0 else "none found",
+            confidence=float(self.confidence),
+            deterministic=all(outcomes.constant),
+            figure=make_figure(outcomes, event),
+            **found,
+        )
+
 
 def audit(
     fn: Callable[..., Any],
@@ -113,19 +126,15 @@ def judge(one: Any, other: Any, claim: Claim, *, noise: Literal["gaussian"] | No
         if mus and gaussian_epsilon(mus[0][0], claim.delta) > demonstrated:
             demonstrated, best = gaussian_epsilon(mus[0][0], claim.delta), mus[0][1]
             violated = violated or gaussian_exceeds(mus[0][0], claim.epsilon, claim.delta)
-    return AuditResult(
+    return claim.result(
+        outcomes,
+        best.event if best else None,
         violated=violated,
-        claimed=float(claim.epsilon),
-        delta=float(claim.delta),
         demonstrated=demonstrated,
-        event=best.event.words if best and demonstrated > 0 else "none found",
         draws=count,
-        confidence=float(claim.confidence),
         method="split sample",
-        deterministic=all(outcomes.constant),
         notes=tuple(notes),
         tested=tuple(Finding(each.event.words, each.event.likelier_first, each.tally, each.proved) for each in tested),
-        figure=make_figure(outcomes, best.event if best else None),
     )
 
 
@@ -204,19 +213,14 @@ def _sequential_result(outputs: tuple[list[Any], list[Any]], chosen: int, claim:
     losses = [each.epsilon(claim.delta, alpha) for each in bets]
     place = int(np.argmax(losses)) if losses else -1
     demonstrated = losses[place] if losses else 0.0
-    return AuditResult(
+    return claim.result(
+        outcomes,
+        events[place] if losses else None,
         violated=any(each.refutes(claim.epsilon, claim.delta, alpha) for each in bets),
-        claimed=float(claim.epsilon),
-        delta=float(claim.delta),
         demonstrated=demonstrated,
-        event=events[place].words if demonstrated > 0 else "none found",
         draws=outcomes.first,
-        confidence=float(claim.confidence),
         method="bets",
-        deterministic=all(outcomes.constant),
         notes=("the callable is slow: it was audited with bets for the time given",),
-        tested=(),
-        figure=make_figure(outcomes, events[place] if losses else None),
     )
 
 

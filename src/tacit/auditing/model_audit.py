@@ -20,7 +20,7 @@ from tacit.auditing.distinguish import Event
 from tacit.auditing.function_audit import Claim
 from tacit.auditing.lower_bound import gaussian_epsilon, gaussian_exceeds, gaussian_mu, mu_lower, prove
 from tacit.auditing.outcome import read_outcomes
-from tacit.auditing.result import AuditResult, Finding, make_figure
+from tacit.auditing.result import AuditResult, Finding
 from tacit.errors import InvalidParameter
 from tacit.learning import Rounds
 from tacit.plan import CodedPlan
@@ -191,14 +191,12 @@ def _judged(without: Floats, planted: Floats, asked: ApproximateLoss, confidence
     proved = prove(tally, alpha=claim.alpha)
     mu = mu_lower(proved)
     demonstrated = max(gaussian_epsilon(mu, claim.delta), proved.epsilon(claim.delta))
-    return AuditResult(
+    return claim.result(
+        outcomes,
+        event,
         violated=proved.exceeds(claim.epsilon, claim.delta) or gaussian_exceeds(mu, claim.epsilon, claim.delta),
-        claimed=float(claim.epsilon),
-        delta=float(claim.delta),
         demonstrated=demonstrated,
-        event=WORDS,
         draws=len(without),
-        confidence=float(confidence),
         method="likelihood ratio",
         notes=(
             f"the person moves all rounds by {float(mu):.4g} deviations of their noise or more; up to"
@@ -207,5 +205,4 @@ def _judged(without: Floats, planted: Floats, asked: ApproximateLoss, confidence
             "The people are made up. No row was read and no charge was made.",
         ),
         tested=(Finding(WORDS, False, tally, proved),),
-        figure=make_figure(outcomes, event),
     )

@@ -338,7 +338,8 @@ class Collector:
             raise TypeError("attribute reports need a question with several attributes")
         found = {}
         for index, (reports, supports) in enumerate(protocol.split_tally(self._tally)):
-            counting = Counting(*protocol.chances(index), reports, self.used)
+            part = protocol.parts[index]
+            counting = Counting(part.keep, part.stray, reports, self.used)
             found[question.names[index]] = estimate_counts(question.parts[index].values, supports, counting, basis)
         return AttributesEstimate(found, basis)
 

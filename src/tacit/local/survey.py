@@ -109,7 +109,7 @@ def make_survey(
     tokens: bool = False,
 ) -> Survey:
     """Return a survey of one question: a `domain` of answers, a number `between` two ends, several `attributes`
-    (answered by `method`: split, sample or fake), or strings of an `alphabet` up to a `length`.
+    (answered by `method`: split or sample), or strings of an `alphabet` up to a `length`.
 
     `protocol` is a name from `choose`'s table, or auto for the one that errs least; with `epsilon_first` the survey is
     longitudinal: epsilon is the cost of all reports on one value and epsilon_first that of one report.
@@ -210,10 +210,6 @@ def _attributes(question: Record, method: str, protocol: str, epsilon: Fraction)
     sizes = [part.size for part in question.parts]
     each = epsilon / len(sizes) if kind == "split" else epsilon
     names = protocol.split(",") if "," in protocol else [protocol] * len(sizes)
-    if kind == "fake":
-        if set(names) - {AUTO, "response"}:
-            raise InvalidParameter("with method='fake' every attribute is a k-ary response\nhint: leave protocol out")
-        names = ["response"] * len(sizes)
     if len(names) != len(sizes):
         raise InvalidParameter(
             f"protocol lists {len(names)} names for {len(sizes)} attributes\nhint: list one for each"

@@ -127,26 +127,6 @@ def to_bytes(reports: Reports) -> bytes:
     return MAGIC + len(header).to_bytes(4, "little") + header + records.tobytes()
 
 
-def from_bytes(data: bytes, survey: Survey | None = None) -> Read:
-    """Return the reports of the compact form; a record that is cut short is malformed."""
-    start = len(MAGIC) + 4
-    length = int.from_bytes(data[len(MAGIC) : start], "little")
-    if data[: len(MAGIC)] != MAGIC or len(data) < start + length:
-        raise InvalidParameter("this is not a file of local reports in the compact form")
-    written = read_header(data[start : start + length])
-    size = ID_BYTES + written.protocol.payload_bytes
-    count, rest = divmod(len(data) - start - length, size)
-    table = np.frombuffer(data, dtype=np.uint8, count=count * size, offset=start + length).reshape(count, size)
-    rejected = Counter({MALFORMED: 1}) if rest else Counter()
-    reason = mismatch(written, survey)
-    if survey is not None and reason:
-        none = Reports(
-            survey, np.empty((0, ID_BYTES), np.uint8), np.empty((0, survey.protocol.payload_bytes), np.uint8)
-        )
-        return Read(none, rejected + Counter({reason: count}))
-    return Read(Reports(written, table[:, :ID_BYTES], np.ascontiguousarray(table[:, ID_BYTES:])), rejected)
-
-
 def mismatch(found: Survey, wanted: Survey | None) -> str | None:
     """Return the reason why reports of one survey are not another's, or None."""
     if wanted is None or found == wanted:
@@ -280,13 +260,18 @@ def line_pieces(file: IO[bytes], survey: Survey, start: bytes = b"") -> Iterator
 
 
 def _binary_pieces(file: IO[bytes], survey: Survey) -> Iterator[Read]:
-    length = file.read(4)
-    header = _header_of(file, length)
-    written = read_header(header)
+    """Yield the reports of the compact form in pieces; a record that is cut short is malformed."""
+    written = read_header(_header_of(file, file.read(4)))
+    reason = mismatch(written, survey) or (NO_TOKEN if survey.tokens else None)
     size = ID_BYTES + written.protocol.payload_bytes
-    head = MAGIC + length + header
     while piece := file.read(size * PIECE_ROWS):
-        yield from_bytes(head + piece, survey)
+        count, rest = divmod(len(piece), size)
+        rejected = Counter({MALFORMED: 1}) if rest else Counter[str]()
+        if reason is not None:
+            yield Read(_none(survey), rejected + Counter({reason: count}))
+            continue
+        table = np.frombuffer(piece, dtype=np.uint8, count=count * size).reshape(count, size)
+        yield Read(Reports(survey, table[:, :ID_BYTES], np.ascontiguousarray(table[:, ID_BYTES:])), rejected)
 
 
 def _header_of(file: IO[bytes], length: bytes) -> bytes:
@@ -327,10 +312,9 @@ def _open_parquet(path: Path) -> Any:
 
 
 def _parquet_survey(file: Any) -> Survey:
-    try:
-        header = (file.schema_arrow.metadata or {})[HEADER_KEY]
-    except KeyError:
-        raise InvalidParameter("this Parquet file lacks a header of local reports") from None
+    header = (file.schema_arrow.metadata or {}).get(HEADER_KEY)
+    if header is None:
+        raise InvalidParameter("this Parquet file lacks a header of local reports")
     return read_header(header)
 
 
@@ -347,22 +331,20 @@ def _parquet_pieces(file: Any, survey: Survey) -> Iterator[Read]:
 
 
 def _parquet_batch(batch: Any, survey: Survey) -> Read:
-    size = survey.protocol.payload_bytes
+    wanted = {"id": ID_BYTES, "data": survey.protocol.payload_bytes}
     rows = batch.to_pylist()
     good = [
         row
         for row in rows
-        if isinstance(row["id"], bytes)
-        and isinstance(row["data"], bytes)
-        and len(row["id"]) == ID_BYTES
-        and len(row["data"]) == size
+        if all(isinstance(row[name], bytes) and len(row[name]) == size for name, size in wanted.items())
         and (not survey.tokens or bool(row["token"]))
     ]
-    ids = np.frombuffer(b"".join(row["id"] for row in good), dtype=np.uint8).reshape(len(good), ID_BYTES)
-    payloads = np.frombuffer(b"".join(row["data"] for row in good), dtype=np.uint8).reshape(len(good), size)
+    ids, payloads = (
+        np.frombuffer(b"".join(row[name] for row in good), dtype=np.uint8).reshape(len(good), size)
+        for name, size in wanted.items()
+    )
     tokens = tuple(row["token"] for row in good) if survey.tokens else None
-    rejected = Counter({MALFORMED: len(rows) - len(good)}) if len(good) < len(rows) else Counter[str]()
-    return Read(Reports(survey, ids, payloads, tokens), rejected)
+    return Read(Reports(survey, ids, payloads, tokens), +Counter({MALFORMED: len(rows) - len(good)}))
 
 
 def _none(survey: Survey) -> Reports:

@@ -35,7 +35,7 @@ from tacit.privacy import (
     whole,
     working_precision,
 )
-from tacit.selection.scores import Terms, read_scores, read_terms
+from tacit.selection.scores import read_scores, read_terms
 from tacit.selection.weights import draw_weighted
 
 # Chances that agree to this many bits are taken as equal, and then as too large.
@@ -120,7 +120,11 @@ class Selection(ABC):
     """A mechanism that releases only the index of a candidate with about the highest score."""
 
     title: str
-    terms: Terms
+
+    def __init__(
+        self, *, epsilon: Number, sensitivity: Number = 1, monotone: bool = False, step: Number | None = None
+    ) -> None:
+        self.terms = read_terms(epsilon=epsilon, sensitivity=sensitivity, monotone=monotone, step=step)
 
     @property
     def loss(self) -> PureLoss:
@@ -199,11 +203,6 @@ class Exponential(Selection):
 
     title = "Exponential mechanism"
 
-    def __init__(
-        self, *, epsilon: Number, sensitivity: Number = 1, monotone: bool = False, step: Number | None = None
-    ) -> None:
-        self.terms = read_terms(epsilon=epsilon, sensitivity=sensitivity, monotone=monotone, step=step)
-
     @property
     def event(self) -> ExponentialChoice:
         """The event of one release: its log-probabilities move within a range of epsilon."""
@@ -232,11 +231,6 @@ class NoisyMax(Selection):
 
     title = "Report noisy max"
 
-    def __init__(
-        self, *, epsilon: Number, sensitivity: Number = 1, monotone: bool = False, step: Number | None = None
-    ) -> None:
-        self.terms = read_terms(epsilon=epsilon, sensitivity=sensitivity, monotone=monotone, step=step)
-
     @property
     def event(self) -> PureChoice:
         """The event of one release: only pure epsilon, since the noise is Laplace's."""
@@ -264,11 +258,6 @@ class PermuteAndFlip(Selection):
     """
 
     title = "Permute-and-flip"
-
-    def __init__(
-        self, *, epsilon: Number, sensitivity: Number = 1, monotone: bool = False, step: Number | None = None
-    ) -> None:
-        self.terms = read_terms(epsilon=epsilon, sensitivity=sensitivity, monotone=monotone, step=step)
 
     @property
     def event(self) -> PureChoice:

@@ -51,20 +51,20 @@ def chances_rounded_up() -> Iterator[None]:
 
 
 @mutant(
-    "amplified epsilon with fakes", killed_by="T01", published="random sampling plus fake data at ln(m(e^ε − 1) + 1)"
+    "amplified epsilon with sampling", killed_by="T01", published="a sampled attribute reported at ln(m(e^ε − 1) + 1)"
 )
-def amplified_with_fakes() -> AbstractContextManager[None]:
-    """Give the sampled attribute the larger epsilon that is published for hiding which one it is."""
+def amplified_with_sampling() -> AbstractContextManager[None]:
+    """Give the sampled attribute the larger epsilon that is published for sampling one of several."""
     build = original("attributes of a survey")
 
     def amplified(question: Any, method: str, protocol: str, epsilon: Fraction) -> Any:
         honest = build(question, method, protocol, epsilon)
-        if method != "fake":
+        if method != "sample":
             return honest
         count = len(question.parts)
         larger = original("rounded_up")(lambda: arb.log(count * original("ball")(epsilon).expm1() + 1))
         parts = tuple(original("frequency_protocol")("response", part.size, larger) for part in question.parts)
-        return original("Attributes")(epsilon, "fake", parts)
+        return original("Attributes")(epsilon, "sample", parts)
 
     return planted("attributes of a survey", amplified)
 

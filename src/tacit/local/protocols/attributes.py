@@ -1,16 +1,17 @@
-"""Several attributes of one person in one report: split the loss, sample one of them, or sample one and fake the rest.
+"""Several attributes of one person in one report: split the loss, or sample one of them.
 
 - split: every attribute, each at epsilon divided by the number of attributes;
-- sample: one attribute, uniformly chosen and named in the report, at epsilon;
-- fake: one attribute at epsilon through k-ary response, all others uniformly random; which one is real is hidden. A
-  person who changes all answers changes the sampled one too, so hiding it allows no larger epsilon
-  (docs/proofs/local.md).
+- sample: one attribute, uniformly chosen and named in the report, at epsilon.
+
+A person who changes all answers changes the sampled one too, so sampling allows no larger epsilon
+(docs/proofs/local.md).
 """
 
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
+from math import prod
 from typing import Any, Literal
 
 import numpy as np
@@ -20,8 +21,8 @@ from tacit.local.protocols.protocol import FrequencyProtocol, Law, Payloads, as_
 from tacit.noise import Bits, draw_below
 from tacit.privacy import Flags, Integers
 
-Method = Literal["split", "sample", "fake"]
-METHODS: tuple[Method, ...] = ("split", "sample", "fake")
+Method = Literal["split", "sample"]
+METHODS: tuple[Method, ...] = ("split", "sample")
 
 
 @dataclass(frozen=True)
@@ -60,10 +61,6 @@ class Attributes:
         if self.method == "split":
             return np.hstack([part.draw(codes[:, index], bits) for index, part in enumerate(self.parts)])
         which = draw_below(len(self.parts), len(codes), bits)
-        if self.method == "fake":
-            return np.hstack(
-                [self._draw_or_fake(index, which == index, codes, bits) for index in range(len(self.parts))]
-            )
         payloads = np.zeros((len(codes), self.payload_bytes), dtype=np.uint8)
         head = self._which_type.itemsize
         payloads[:, :head] = as_payloads(which.astype(self._which_type))
@@ -71,11 +68,6 @@ class Attributes:
             rows = np.flatnonzero(which == index)
             payloads[rows, head : head + part.payload_bytes] = part.draw(codes[rows, index], bits)
         return payloads
-
-    def _draw_or_fake(self, index: int, sampled: Flags, codes: Integers, bits: Bits) -> Payloads:
-        part = self.parts[index]
-        fakes = draw_below(part.size, len(codes), bits).astype(code_type(part.size))
-        return np.where(sampled[:, None], part.draw(codes[:, index], bits), as_payloads(fakes))
 
     def valid(self, payloads: Payloads) -> Flags:
         """Return which payloads every part could have made."""
@@ -117,42 +109,22 @@ class Attributes:
             start += length
         return found
 
-    def chances(self, index: int) -> tuple[Fraction, Fraction]:
-        """Return the probabilities that a report with this attribute supports the sender's code, and any other code."""
-        part, count = self.parts[index], len(self.parts)
-        if self.method != "fake":
-            return part.keep, part.stray
-        fake = Fraction(count - 1, part.size)
-        return (part.keep + fake) / count, (part.stray + fake) / count
-
     def law(self, codes: tuple[int, ...]) -> Law:
         """Return the chance of every payload, for small domains."""
         laws = [part.law(code) for part, code in zip(self.parts, codes, strict=True)]
-        count = len(self.parts)
-        law: Law = {}
         if self.method == "sample":
-            for index, each in enumerate(laws):
-                for payload, chance in each.items():
-                    head = index.to_bytes(self._which_type.itemsize, "little")
-                    law[head + payload.ljust(self._longest, b"\0")] = chance / count
-            return law
-        for payloads in product(*laws):
-            chances = [each[payload] for each, payload in zip(laws, payloads, strict=True)]
-            if self.method == "split":
-                total = Fraction(1)
-                for chance in chances:
-                    total *= chance
-            else:
-                evenly = Fraction(1)
-                for part in self.parts:
-                    evenly /= part.size
-                # the sampled attribute's own chance instead of an even one
-                total = sum(
-                    (evenly * part.size * chance / count for part, chance in zip(self.parts, chances, strict=True)),
-                    Fraction(0),
-                )
-            law[b"".join(payloads)] = total
-        return law
+            heads = [index.to_bytes(self._which_type.itemsize, "little") for index in range(len(laws))]
+            return {
+                head + payload.ljust(self._longest, b"\0"): chance / len(laws)
+                for head, each in zip(heads, laws, strict=True)
+                for payload, chance in each.items()
+            }
+        return {
+            b"".join(payloads): prod(
+                (each[payload] for each, payload in zip(laws, payloads, strict=True)), start=Fraction(1)
+            )
+            for payloads in product(*laws)
+        }
 
     def parameters(self) -> dict[str, str | int]:
         """Return the parameters that the header states."""
