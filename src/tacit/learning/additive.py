@@ -8,6 +8,7 @@ only from public facts, and a fit does exactly what its plan shows.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise
 from math import sqrt
 from pathlib import Path
@@ -23,11 +24,11 @@ from tacit.learning.features import Feature, class_target, coarse_of, features_o
 from tacit.learning.model_sql import score_sql
 from tacit.learning.price import noise_for
 from tacit.learning.scoring.scorable import Scoring
-from tacit.learning.shapes import BINS_MOST, AskedRounds, Recipe, Shapes, learn_shapes
+from tacit.learning.shapes import BINS_MOST, Recipe, Shapes, learn_shapes
 from tacit.learning.terms import ModelTerms, explained, term_picture
-from tacit.learning.undeclared import Kind, KnownColumns
+from tacit.learning.undeclared import FitPlan, Kind, KnownColumns
 from tacit.plan import UNIT, CodedPlan, Measured, ValueTarget, count_moves_squared
-from tacit.privacy import ApproximateLoss, Floats, GaussianNoise, Number, decimal_meaning, show
+from tacit.privacy import Floats, Number, decimal_meaning, show
 
 LinkName = Literal["identity", "logistic", "log", "softmax"]
 
@@ -41,79 +42,6 @@ PAIRS_MOST = 10
 # A plan gives the error of a bin with this number of people; numbers are taken to be off by this part of their range.
 PEOPLE_SHOWN = (1_000, 10_000)
 USUAL_ERROR = 0.1
-
-
-@dataclass(frozen=True, repr=False)
-class AdditivePlan:
-    """The plan of a fit; printed as text."""
-
-    table: Table
-    target: str
-    features: tuple[Feature, ...]
-    classes: tuple[Any, ...]
-    number: Measured | None
-    coded: CodedPlan
-    events: tuple[GaussianNoise, ...]
-    asked: ApproximateLoss
-    recipe: Recipe
-    known: KnownColumns  # facts that are known and were not declared
-
-    def learn(self, rounds: AskedRounds) -> Shapes:
-        """Return the shapes that noisy rounds tell: all that a fit does after its charge."""
-        return learn_shapes(rounds, self.recipe)
-
-    def model(self, shapes: Shapes) -> AdditiveModel:
-        """Return the model that shapes make."""
-        grid, recipe = self.number, self.recipe
-        low, width = (0.0, 1.0) if grid is None else (float(grid.step * grid.low), float(grid.step * grid.height))
-        return AdditiveModel(self.target, self.features, recipe.pairs, recipe.link, self.classes, low, width, shapes)
-
-    @property
-    def names(self) -> list[str]:
-        """The names of the features."""
-        return [feature.name for feature in self.features]
-
-    @property
-    def words(self) -> str:
-        """The request, for the record."""
-        return f"an additive model of {self.target} from {', '.join(self.names)}"
-
-    def __str__(self) -> str:
-        recipe, noise, names = self.recipe, self.recipe.whole_noise, self.names
-        lines = [f"{self.words}: ε = {float(self.asked.epsilon + self.known.cost):.6g}"]
-        lines += [self.known.words] if self.known.words else []
-        rows = [("feature", "cells", "bins at most")]
-        rows += [(each.name, str(each.cells), str(min(each.cells, BINS_MOST + 1))) for each in self.features]
-        rows += [(f"{names[first]} x {names[second]}", "", "81") for first, second in recipe.pairs]
-        widths = [max(len(row[place]) for row in rows) for place in range(3)]
-        lines += ["  " + "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
-        assumed = "if classes are common; if one is rare, as along a steep term, it is larger: see terms_"
-        if self.number is not None:
-            assumed = "for errors of about a tenth of the target's range; terms_ has every bin's own ±"
-        lines += [
-            f"{recipe.rounds} rounds; residuals are clipped to ±{recipe.clip / UNIT:g}",
-            f"noise of counts ±{MARGIN * recipe.counts_noise:.4g} people; of all rounds together"
-            f" ±{MARGIN * noise:.4g} people a bin (95 %)",
-            *(self._expected(people) for people in PEOPLE_SHOWN),
-            f"this holds {assumed}",
-            "charged once, before a row is read; this plan is free",
-        ]
-        return "\n".join(lines)
-
-    def _expected(self, people: int) -> str:
-        """Return the expected error of a bin's effect: that of a class's log-odds, or of a number."""
-        unit, curvature, spread = "", 1.0, USUAL_ERROR**2
-        if self.number is None:
-            unit, curvature, spread = " log-odds", 0.12, 0.12
-        elif self.recipe.link == "log":
-            unit, curvature = " of the logarithm", 0.1
-        part = 1.0 if self.number is None or unit else float(self.number.step * self.number.height)
-        # rounds weigh as their numbers do, so that their noise is that of three quarters of them
-        error = MARGIN * sqrt(4 / 3 * self.recipe.whole_noise**2 + spread * people) / (curvature * people) * part
-        shown = f"{float(f'{error:.2g}'):,g}"
-        return f"the effect of a bin of {people:,} people: about ±{shown}{unit} of noise and luck"
-
-    __repr__ = __str__
 
 
 @dataclass(eq=False, repr=False)
@@ -142,7 +70,7 @@ class Additive:
     def _loss(self) -> str:
         return "classes"
 
-    def _planned(self, table: Table, target: str, known: KnownColumns) -> AdditivePlan:
+    def _planned(self, table: Table, target: str, known: KnownColumns) -> FitPlan:
         loss, found = self._loss(), features_of(table, target, known.features)
         column, classes, number = target_of(table, target, loss)
         pairs = _pairs(self.interactions, found)
@@ -175,7 +103,14 @@ class Additive:
             monotone=_monotone(self.monotone, found),
             smooth=_smooth(self.smooth),
         )
-        return AdditivePlan(table, target, found, classes, number, coded, events, asked, recipe, known)
+        low, width = (0.0, 1.0) if number is None else (number.step * number.low, number.step * number.height)
+        words = f"an additive model of {target} from {', '.join(feature.name for feature in found)}"
+        return FitPlan(
+            table, found, coded, events, asked, known, recipe, words,
+            text=_plan_text(words, asked.epsilon, known, found, recipe, number),
+            learn=partial(learn_shapes, recipe=recipe),
+            model=partial(AdditiveModel, target, found, pairs, link, classes, float(low), float(width)),
+        )  # fmt: skip
 
     def scoring(self, table: Table) -> Scoring:
         """Return the model as public tables, to be scored on protected rows (`Holdout`)."""
@@ -257,6 +192,51 @@ class AdditiveRegressor(Additive, Estimator[AdditiveModel]):
     def predict(self, rows: Any) -> Floats:
         """Return the number that is predicted for each row, inside the target's range."""
         return self._fitted().numbers(self._columns_of(rows))
+
+
+def _plan_text(
+    words: str,
+    epsilon: Fraction,
+    known: KnownColumns,
+    features: Sequence[Feature],
+    recipe: Recipe,
+    number: Measured | None,
+) -> str:
+    """Return a plan in words: the columns, and the expected error of an effect."""
+    names = [feature.name for feature in features]
+    rows = [("feature", "cells", "bins at most")]
+    rows += [(each.name, str(each.cells), str(min(each.cells, BINS_MOST + 1))) for each in features]
+    rows += [(f"{names[first]} x {names[second]}", "", "81") for first, second in recipe.pairs]
+    widths = [max(len(row[place]) for row in rows) for place in range(3)]
+    assumed = "if classes are common; if one is rare, as along a steep term, it is larger: see terms_"
+    if number is not None:
+        assumed = "for errors of about a tenth of the target's range; terms_ has every bin's own ±"
+    lines = [
+        f"{words}: ε = {float(epsilon + known.cost):.6g}",
+        *([known.words] if known.words else []),
+        *("  " + "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows),
+        f"{recipe.rounds} rounds; residuals are clipped to ±{recipe.clip / UNIT:g}",
+        f"noise of counts ±{MARGIN * recipe.counts_noise:.4g} people; of all rounds together"
+        f" ±{MARGIN * recipe.whole_noise:.4g} people a bin (95 %)",
+        *(_expected(people, recipe, number) for people in PEOPLE_SHOWN),
+        f"this holds {assumed}",
+        "charged once, before a row is read; this plan is free",
+    ]
+    return "\n".join(lines)
+
+
+def _expected(people: int, recipe: Recipe, number: Measured | None) -> str:
+    """Return the expected error of a bin's effect: that of a class's log-odds, or of a number."""
+    unit, curvature, spread = "", 1.0, USUAL_ERROR**2
+    if number is None:
+        unit, curvature, spread = " log-odds", 0.12, 0.12
+    elif recipe.link == "log":
+        unit, curvature = " of the logarithm", 0.1
+    part = 1.0 if number is None or unit else float(number.step * number.height)
+    # rounds weigh as their numbers do, so that their noise is that of three quarters of them
+    error = MARGIN * sqrt(4 / 3 * recipe.whole_noise**2 + spread * people) / (curvature * people) * part
+    shown = f"{float(f'{error:.2g}'):,g}"
+    return f"the effect of a bin of {people:,} people: about ±{shown}{unit} of noise and luck"
 
 
 def _middles(edges: Sequence[int], grid: Measured) -> tuple[float, ...]:

@@ -9,61 +9,23 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 
 from tacit.asking import Learn, Table
 from tacit.errors import InvalidParameter, QueryRefused, did_you_mean
+from tacit.learning.additive_model import AdditiveModel
 from tacit.learning.declared_rows import has_names, protected_rows, rows_to_predict
-from tacit.learning.rounds import Rounds, train
+from tacit.learning.linear_state import LinearState
+from tacit.learning.rounds import train
 from tacit.learning.scoring.sides import rows_used
-from tacit.learning.undeclared import Kind, KnownColumns, PlansFit, known_columns, one_call
+from tacit.learning.undeclared import FitPlan, Kind, KnownColumns, known_columns, one_call
 from tacit.ledger import Ledger
-from tacit.plan import CodedPlan
-from tacit.privacy import ApproximateLoss, Loss, Number
+from tacit.privacy import Loss, Number
 from tacit.query import Col
 
-
-class FittedState(Protocol):
-    """A fitted model's record, made of released numbers and public facts."""
-
-    @property
-    def names(self) -> Sequence[str]:
-        """The names of the features."""
-
-
-State = TypeVar("State", bound=FittedState)
-
-
-class FitPlan(PlansFit, Protocol):
-    """The plan of a fit: free, made of public facts, and printed as text."""
-
-    @property
-    def table(self) -> Table:
-        """The rows, with the known facts of their columns."""
-
-    @property
-    def coded(self) -> CodedPlan:
-        """The columns as they are read."""
-
-    @property
-    def recipe(self) -> object:
-        """All that the arithmetic depends on: a stored model is found by its text."""
-
-    @property
-    def names(self) -> Sequence[str]:
-        """The names of the features."""
-
-    @property
-    def words(self) -> str:
-        """The request, for the record."""
-
-    def learn(self, rounds: Rounds) -> Any:
-        """Ask for noisy rounds, and return what leaves: the part of a fit after its charge."""
-
-    def model(self, released: Any) -> Any:
-        """Return the fitted state that follows from the released numbers."""
+State = TypeVar("State", bound=AdditiveModel | LinearState)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -154,7 +116,7 @@ class Estimator(Generic[State]):
                 analyst=analyst,
                 request_id=request_id,
             )
-        self.receipt_, self.loss_ = paid.receipt, ApproximateLoss(plan.asked.epsilon, plan.asked.delta)
+        self.receipt_, self.loss_ = paid.receipt, plan.loss
         self.learned_ = plan.known.words  # the learned facts of undeclared columns
         self._certify = partial(plan.table.session.ledger.certificate, paid.receipt.number)
         self._set_state(plan.model(paid.value))

@@ -12,11 +12,10 @@ from tacit.asking import Table
 from tacit.errors import InvalidParameter, printable
 from tacit.learning.estimator import Estimator
 from tacit.learning.features import as_list
-from tacit.learning.linear_state import LinearDesign, LinearPlan, LinearState, design_of
+from tacit.learning.linear_state import LinearDesign, LinearState, design_of, plan_of
 from tacit.learning.model_sql import linear_sql
-from tacit.learning.price import noise_for
 from tacit.learning.scoring.scorable import Scoring, SqlModel
-from tacit.learning.undeclared import Kind, KnownColumns, with_target
+from tacit.learning.undeclared import FitPlan, Kind, KnownColumns, with_target
 from tacit.privacy import Floats, Number, show
 
 NOTE_WIDTH = 96
@@ -48,9 +47,8 @@ class LinearRegression(Estimator[LinearState]):
         if not is_number or not 0 < self.confidence < 1:
             raise InvalidParameter("confidence must be between 0 and 1\nhint: confidence=0.95")
 
-    def _planned(self, table: Table, target: str, known: KnownColumns) -> LinearPlan:
-        design = design_of(table, target, known.features)
-        return LinearPlan(design, *noise_for(table.session, known.epsilon, self.delta, design.rounds), table, known)
+    def _planned(self, table: Table, target: str, known: KnownColumns) -> FitPlan:
+        return plan_of(table, design_of(table, target, known.features), known, self.delta)
 
     def _set_state(self, state: LinearState) -> None:
         """Set what scikit-learn's users look for; all of it follows from noisy integers."""

@@ -2,14 +2,14 @@
 
 A ranged number is one term. A listed column has a term for each value that enough people have, by noisy counts; the
 values that too few have share one term. The cell that most have is the base that the others are compared with.
-`LinearPlan.learn` is the charged algorithm; its result, plain integers, is stored in the ledger. `LinearState` is
+`ask` is the charged algorithm; its result, plain integers, is stored in the ledger. `LinearState` is
 computed only from these integers and public facts, so a stored model is the same model.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -27,8 +27,9 @@ from tacit.learning.linear_fit import (
     shrunk,
     target_of,
 )
+from tacit.learning.price import noise_for
 from tacit.learning.rounds import Rounds
-from tacit.learning.undeclared import KnownColumns
+from tacit.learning.undeclared import FitPlan, KnownColumns
 from tacit.plan import (
     NUMBER_ONE,
     STEPS_MOST,
@@ -40,7 +41,7 @@ from tacit.plan import (
     count_moves_squared,
     measured_column,
 )
-from tacit.privacy import ApproximateLoss, Floats, GaussianNoise, Integers
+from tacit.privacy import ApproximateLoss, Floats, GaussianNoise, Integers, Number
 from tacit.query import Aggregate, Column
 
 # Which part of the loss each round gets; a model without listed columns counts no cells.
@@ -194,74 +195,57 @@ def least_of(events: tuple[GaussianNoise, ...]) -> float:
     return LEAST * max(float(event.sigma) for event in events[:2]) / UNIT
 
 
-@dataclass(frozen=True, repr=False)
-class LinearPlan:
-    """The columns and the cost of a linear model. The plan is made of public facts, and free."""
+def plan_of(table: Table, design: LinearDesign, known: KnownColumns, delta: Number | None) -> FitPlan:
+    """Return the plan of a linear model with a design."""
+    events, asked = noise_for(table.session, known.epsilon, delta, design.rounds)
+    coded = CodedPlan(
+        table.session.declaration.unit_column,
+        table.frame.where,
+        tuple(feature.column for feature in design.listed),
+        tuple(value.grid for value in design.values),
+    )
+    target, names = design.target, ", ".join(design.features)
+    return FitPlan(
+        table, features_of(table, "" if target is None else target.name, design.features), coded, events, asked, known,
+        recipe=design,
+        words=f"principal components of {names}" if target is None else f"a linear model of {target.name} from {names}",
+        text=_plan_text(design, events, known, asked),
+        learn=partial(ask, design=design, events=events),
+        model=partial(LinearState, design, events),
+    )  # fmt: skip
 
-    recipe: LinearDesign
-    events: tuple[GaussianNoise, ...]
-    asked: ApproximateLoss
-    table: Table  # with the known facts of its columns
-    known: KnownColumns  # of undeclared columns
 
-    @property
-    def coded(self) -> CodedPlan:
-        """What is read of the table's rows."""
-        return CodedPlan(
-            self.table.session.declaration.unit_column,
-            self.table.frame.where,
-            tuple(feature.column for feature in self.recipe.listed),
-            tuple(value.grid for value in self.recipe.values),
-        )
+def _plan_text(
+    design: LinearDesign, events: tuple[GaussianNoise, ...], known: KnownColumns, asked: ApproximateLoss
+) -> str:
+    products, target = events[1 if design.listed else 0], design.target
+    lines = [
+        "principal components" if target is None else f"linear model of {target.name}",
+        f"numbers: {', '.join(each.name for each in design.numbers) or 'none'}",
+        f"lists: {', '.join(f'{each.name} ({each.cells - 1})' for each in design.listed) or 'none'}",
+        f"noise of a sum of products: a standard deviation of {float(products.sigma) / UNIT:,.1f} people",
+    ]
+    if target is not None:
+        of_target = float(events[-2].sigma) / UNIT * target.half
+        lines.append(f"noise of a sum of {target.name}: a standard deviation of {of_target:,.0f}")
+    if design.listed:
+        lines.append(f"a value has a separate term from about {least_of(events):,.0f} people on")
+    lines.append(f"cost: epsilon {float(asked.epsilon + known.cost):.6g} at delta {float(asked.delta):.2g}")
+    lines += [known.words] if known.words else []
+    return printable("\n".join(lines), keeping="\n")
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the features."""
-        return self.recipe.features
 
-    @property
-    def words(self) -> str:
-        """The request, for the record."""
-        target, names = self.recipe.target, ", ".join(self.names)
-        return f"principal components of {names}" if target is None else f"a linear model of {target.name} from {names}"
-
-    def learn(self, rounds: Rounds) -> Integer:
-        """Ask for counts, products, products with the target and squared errors; return the noisy integers."""
-        design = self.recipe
-        counts = rounds.counts() if design.listed else []
-        found: Integer = {"counts": [each.tolist() for each in counts]}
-        state = LinearState(design, self.events, found)
-        rounds.use_bins([np.array(bins, dtype=np.int64) for bins in state.bins])
-        found["products"] = rounds.moments(design.products).tolist()
-        if design.target is not None:
-            found["target"] = rounds.moments(design.products_with_target).tolist()
-            found["errors"] = rounds.squared_errors(state.squared_errors()).tolist()
-        return found
-
-    def model(self, released: Integer) -> "LinearState":
-        """Return the model that the noisy integers make."""
-        return LinearState(self.recipe, self.events, released)
-
-    def __str__(self) -> str:
-        design, target = self.recipe, self.recipe.target
-        products = self.events[1 if design.listed else 0]
-        lines = [
-            "principal components" if target is None else f"linear model of {target.name}",
-            f"numbers: {', '.join(each.name for each in design.numbers) or 'none'}",
-            f"lists: {', '.join(f'{each.name} ({each.cells - 1})' for each in design.listed) or 'none'}",
-            f"noise of a sum of products: a standard deviation of {float(products.sigma) / UNIT:,.1f} people",
-        ]
-        if target is not None:
-            of_target = float(self.events[-2].sigma) / UNIT * target.half
-            lines.append(f"noise of a sum of {target.name}: a standard deviation of {of_target:,.0f}")
-        if design.listed:
-            lines.append(f"a value has a separate term from about {least_of(self.events):,.0f} people on")
-        whole = self.asked.epsilon + self.known.cost
-        lines.append(f"cost: epsilon {float(whole):.6g} at delta {float(self.asked.delta):.2g}")
-        lines += [self.known.words] if self.known.words else []
-        return printable("\n".join(lines), keeping="\n")
-
-    __repr__ = __str__
+def ask(rounds: Rounds, design: LinearDesign, events: tuple[GaussianNoise, ...]) -> Integer:
+    """Ask for counts, products, products with the target and squared errors; return the noisy integers."""
+    counts = rounds.counts() if design.listed else []
+    found: Integer = {"counts": [each.tolist() for each in counts]}
+    state = LinearState(design, events, found)
+    rounds.use_bins([np.array(bins, dtype=np.int64) for bins in state.bins])
+    found["products"] = rounds.moments(design.products).tolist()
+    if design.target is not None:
+        found["target"] = rounds.moments(design.products_with_target).tolist()
+        found["errors"] = rounds.squared_errors(state.squared_errors()).tolist()
+    return found
 
 
 @dataclass(eq=False)

@@ -11,9 +11,8 @@ from tacit.errors import InvalidParameter, QueryRefused
 from tacit.learning.estimator import Estimator
 from tacit.learning.features import NUMBERS
 from tacit.learning.linear_fit import NoisyGram
-from tacit.learning.linear_state import LinearPlan, LinearState, design_of
-from tacit.learning.price import noise_for
-from tacit.learning.undeclared import Kind, KnownColumns
+from tacit.learning.linear_state import LinearState, design_of, plan_of
+from tacit.learning.undeclared import FitPlan, Kind, KnownColumns
 from tacit.privacy import Floats
 
 
@@ -37,7 +36,7 @@ class PCA(Estimator[LinearState]):
     _version: ClassVar[str] = "principal components 1"
     _state: ClassVar[str] = "state_"
 
-    def _planned(self, table: Table, target: str, known: KnownColumns) -> LinearPlan:
+    def _planned(self, table: Table, target: str, known: KnownColumns) -> FitPlan:
         """Return the plan; if features are not named, columns without a range are left out."""
         declared = table.session.declaration
         ranged = [
@@ -56,7 +55,7 @@ class PCA(Estimator[LinearState]):
             raise InvalidParameter(f"n_components must be a whole number from 1 to {most}\nhint: n_components=2")
         if self.scale not in ("range", "standard", None):
             raise InvalidParameter("scale must be 'range', 'standard' or None\nhint: scale='range'")
-        return LinearPlan(design, *noise_for(table.session, known.epsilon, self.delta, design.rounds), table, known)
+        return plan_of(table, design, known, self.delta)
 
     def fit_transform(self, rows: Any, y: Any = None, **words: Any) -> Floats:
         """Return the components of an array's or a frame's own rows, which are as secret as those rows."""

@@ -10,14 +10,15 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from tacit.learning.bins import Bins, Coarse, bins_of
 from tacit.learning.priors import TINY, Prior, Seen, Term, TermBins, believed, signals
+from tacit.learning.rounds import Rounds
 from tacit.learning.starting import Start, curved_at, start_of
-from tacit.plan import SCORE_BITS, UNIT, BinMaps, ClassTarget, PairedBins, Scores, ValueTarget
+from tacit.plan import SCORE_BITS, UNIT, ClassTarget, PairedBins, Scores, ValueTarget
 from tacit.privacy import Floats, Integers
 
 # The least size of a bin, in standard deviations of all rounds' noise together, and of its own count's.
@@ -30,19 +31,6 @@ WEIGHT = 0.5
 LATE_WEIGHT, STILL_MOVES = 6, 4.0
 SCORE_UNIT = 1 << SCORE_BITS
 EFFECT_MOST = 16.0
-
-
-class AskedRounds(Protocol):
-    """The part of the arithmetic that asks about rows: only noisy integers."""
-
-    def counts(self, columns: Sequence[int] | None = None) -> list[Integers]:
-        """Return noisy counts of cells, in steps of UNIT."""
-
-    def use_bins(self, maps: BinMaps) -> None:
-        """Map cells to bins."""
-
-    def residuals(self, scores: Scores) -> Integers:
-        """Return noisy sums of residuals, in steps of UNIT."""
 
 
 @dataclass(frozen=True)
@@ -175,7 +163,7 @@ class Blocks:
         return [np.ascontiguousarray(effects[:size, :, place].T) for place, size in enumerate(self.sizes)]
 
 
-def learn_shapes(rounds: AskedRounds, recipe: Recipe) -> Shapes:
+def learn_shapes(rounds: Rounds, recipe: Recipe) -> Shapes:
     """Return the shapes that a table's noisy rounds tell."""
     features, target = len(recipe.ordered), len(recipe.ordered)
     noisy = [each / UNIT for each in rounds.counts(list(range(features + 1 + len(recipe.coarse))))]
@@ -260,9 +248,7 @@ def _pair_term(counts: Floats, people: float, recipe: Recipe, least: float) -> T
     return Term(_counted(counts, people, max(recipe.counts_noise, 1.0)), counts >= least, 0)
 
 
-def _rounds(
-    rounds: AskedRounds, recipe: Recipe, terms: TermBins, start: Start, people: float
-) -> tuple[Learned, int, int]:
+def _rounds(rounds: Rounds, recipe: Recipe, terms: TermBins, start: Start, people: float) -> tuple[Learned, int, int]:
     """Return what is believed after all rounds, how many there were, and the clip."""
     clip, times = recipe.clip, recipe.rounds
     if isinstance(recipe.target, ValueTarget):

@@ -12,8 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from typing import Literal, Protocol, TypeVar
+from typing import Any, Literal
 
+from tacit.accounting import NoiseLoss
 from tacit.asking import (
     ALL,
     Learn,
@@ -30,8 +31,10 @@ from tacit.asking import (
 from tacit.errors import QueryRefused
 from tacit.hold import holding
 from tacit.json_wire import tagged, untagged
+from tacit.learning.features import NUMBERS, Feature
+from tacit.learning.rounds import Rounds
 from tacit.ledger import Learning
-from tacit.plan import Fact, Spend, WantedFact, make_plan, make_spend, unseen_columns
+from tacit.plan import CodedPlan, Fact, Spend, WantedFact, make_plan, make_spend, unseen_columns
 from tacit.privacy import ApproximateLoss, GaussianNoise, Number, decimal_meaning
 from tacit.query import Aggregate, Column, Frame, Output, Query, Scalar
 from tacit.tables import ColumnFacts
@@ -42,7 +45,6 @@ Kind = Literal["classifier", "regressor", "transformer"]
 # the same fit again is the same question.
 FOR_RANGES = Fraction(1, 5)
 FOR_KEYS = Fraction(1, 10)
-NUMBERS = ("int", "float", "decimal")
 KEYS_SHOWN = 6
 # Unlisted classes are found for columns of these types.
 CLASSES = ("text", "int")
@@ -136,27 +138,40 @@ class KnownColumns:
         return "\n".join(lines)
 
 
-class PlansFit(Protocol):
-    """The plan of a fit: its events, the loss that they were made for, and the known facts of the table's columns."""
+@dataclass(frozen=True, repr=False)
+class FitPlan:
+    """The plan of a fit: free, made of public facts, and printed as text."""
+
+    table: Table  # with the known facts of its columns
+    features: tuple[Feature, ...]
+    coded: CodedPlan  # the columns as they are read
+    events: tuple[GaussianNoise, ...]
+    asked: NoiseLoss
+    known: KnownColumns
+    recipe: object  # all that the arithmetic depends on: a stored model is found by its text
+    words: str  # for the record
+    text: str
+    learn: Callable[[Rounds], Any]  # asks for noisy rounds and returns what leaves: the part after the charge
+    model: Callable[[Any], Any]  # from what left to the fitted model
 
     @property
-    def events(self) -> Sequence[GaussianNoise]:
-        """All that the fit draws."""
+    def names(self) -> tuple[str, ...]:
+        """The names of the features."""
+        return tuple(feature.name for feature in self.features)
 
     @property
-    def asked(self) -> ApproximateLoss:
-        """The loss that the noise was made for."""
+    def loss(self) -> ApproximateLoss:
+        """The cost of fitting: the requested epsilon, and the delta of its noise."""
+        return ApproximateLoss(self.asked.epsilon, self.asked.delta)
 
-    @property
-    def known(self) -> KnownColumns:
-        """The table's columns, known or not."""
+    def __str__(self) -> str:
+        return self.text
 
-
-Fit = TypeVar("Fit", bound=PlansFit)
+    __repr__ = __str__
 
 
 @contextmanager
-def one_call(planned: Callable[[], Fit], analyst: str | None) -> Iterator[Fit]:
+def one_call(planned: Callable[[], FitPlan], analyst: str | None) -> Iterator[FitPlan]:
     """Learn what a fit lacks, and yield its plan, to be charged inside: refused as a whole, before the first charge.
 
     Of two equal fits at once, the second waits for the first, and has its model.
