@@ -17,7 +17,7 @@ LEARNING_TARGETS: dict[str, str | tuple[str, ...]] = {
     "SQL of a database": "tacit.learning.model_sql:in_dialect",
     "Lesson.counted": "tacit.learning.teachers:TeachingTask.counted",
     "units of a side": "tacit.engine.derived:some_units",
-    "units apart": "tacit.learning.scoring.sides:UnitRange.is_apart_from",
+    "units apart": "tacit.learning.scoring.scorable:UnitRange.is_apart_from",
     "step of a unit": "tacit.plan.coded:UNIT",
     "open_ledger": "tacit.learning.declared_rows:open_ledger",
     "ledger of a try": "tacit.learning.declared_rows:_tried",

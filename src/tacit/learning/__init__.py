@@ -11,8 +11,7 @@ from tacit.learning.price import noise_for
 from tacit.learning.rounds import Rounds, train
 from tacit.learning.scoring.holdout import Holdout
 from tacit.learning.scoring.judge import Score
-from tacit.learning.scoring.scorable import Scorable, Scoring, SqlModel
-from tacit.learning.scoring.sides import RowsUsed, rows_used
+from tacit.learning.scoring.scorable import RowsUsed, Scorable, Scoring, SqlModel, rows_used
 from tacit.learning.scoring.tuning import Tuned, tune
 from tacit.learning.teachers import Student, Teachers, Votes
 from tacit.learning.terms import unmatched

@@ -12,8 +12,7 @@ import numpy as np
 from tacit.asking import Table
 from tacit.errors import InvalidParameter
 from tacit.learning.features import Feature, class_target, target_of
-from tacit.learning.scoring.scorable import Scoring
-from tacit.learning.scoring.sides import RowsUsed
+from tacit.learning.scoring.scorable import RowsUsed, Scoring
 from tacit.learning.shapes import Shape, Shapes
 from tacit.learning.starting import chance_of
 from tacit.learning.undeclared import with_target

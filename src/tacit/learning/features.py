@@ -20,7 +20,7 @@ import numpy as np
 from tacit.asking import Table
 from tacit.errors import InvalidParameter, QueryRefused, did_you_mean
 from tacit.plan import STEPS_MOST, ClassTarget, CodedColumn, Measured, measured_column
-from tacit.privacy import Floats, Integers, show
+from tacit.privacy import Floats, Integers
 from tacit.query import Aggregate, Column, Scalar, key_value, kind_of_column
 from tacit.tables import ColumnFacts, Declaration
 
@@ -291,11 +291,6 @@ def plain(value: Any) -> Any:
     if hasattr(value, "item") and not isinstance(value, date | datetime):
         value = value.item()
     return None if isinstance(value, float) and value != value else value
-
-
-def shown_value(value: Any) -> str:
-    """Return a listed value as a person writes it."""
-    return show(value) if isinstance(value, Fraction) else str(value)
 
 
 def as_list(values: Any) -> list[Any]:

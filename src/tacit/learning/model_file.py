@@ -22,7 +22,7 @@ from tacit.learning.estimator import Estimator
 from tacit.learning.linear import LinearRegression
 from tacit.learning.linear_state import LinearState
 from tacit.learning.pca import PCA
-from tacit.learning.scoring.sides import RowsUsed
+from tacit.learning.scoring.scorable import RowsUsed
 from tacit.ledger import Receipt
 from tacit.privacy import ApproximateLoss
 from tacit.query import Column

@@ -36,14 +36,6 @@ class PublicTable:
     columns: Mapping[str, ColumnFacts] = field(repr=False)
     digest: str = field(repr=False)
 
-    def most_matches(self, names: tuple[str, ...]) -> int:
-        """Return how many rows one key has at most, of these columns together; NULL matches nothing."""
-        known = self.rows.select(list(names)).drop_null()
-        if not len(known):
-            return 0
-        counts = known.append_column("*", pa.array([1] * len(known), pa.int8())).group_by(list(names))
-        return int(pc.max(counts.aggregate([("*", "count")]).column("*_count")).as_py())
-
     def __repr__(self) -> str:
         return f"<public table '{self.name}': {len(self.rows):,} rows of {', '.join(self.columns)}>"
 

@@ -11,8 +11,7 @@ from typing import Any
 from tacit.asking import Table
 from tacit.errors import InvalidParameter, QueryRefused
 from tacit.learning.scoring.judge import Score, ScorePlan, plan_score, score_model
-from tacit.learning.scoring.scorable import Scoring, scoring_of
-from tacit.learning.scoring.sides import Freshness, freshness, rows_used
+from tacit.learning.scoring.scorable import Freshness, Scoring, freshness, rows_used, scoring_of
 from tacit.privacy import Number, decimal_meaning
 from tacit.query import PLACES, Frame, SomeUnits, TableRows, relation_mark
 

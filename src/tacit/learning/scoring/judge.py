@@ -8,7 +8,6 @@ measures are computed from them (`measures.py`).
 import json
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
 
 from tacit.asking import Table
 from tacit.errors import InvalidParameter
@@ -17,7 +16,6 @@ from tacit.learning.rounds import Rounds, train
 from tacit.learning.scoring.measures import (
     CHANCE_EDGES,
     FINE_EDGES,
-    CalibrationCell,
     Measure,
     MeasuredModel,
     cells_for,
@@ -25,8 +23,7 @@ from tacit.learning.scoring.measures import (
     several_classes,
     two_classes,
 )
-from tacit.learning.scoring.scorable import Scoring
-from tacit.learning.scoring.sides import Freshness
+from tacit.learning.scoring.scorable import Freshness, Scoring
 from tacit.ledger import Receipt
 from tacit.plan import UNIT, ChanceCells, CodedPlan, ErrorSums, ScoreCells
 from tacit.privacy import ApproximateLoss, GaussianNoise, Number, decimal_meaning, show
@@ -68,18 +65,14 @@ class ScorePlan:
         )
 
 
-@dataclass(frozen=True, repr=False)
-class Score:
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Score(MeasuredModel):
     """How well a model does on people of a holdout; every measure has its ±, for noise and luck together."""
 
-    people: Measure
-    measures: dict[str, Measure]
-    calibration: tuple[CalibrationCell, ...]
     freshness: Freshness
     receipt: Receipt
     free: bool
     loss: ApproximateLoss
-    left: str = ""
 
     def __getitem__(self, name: str) -> Measure:
         """Return one measure by its name, such as score["AUC"]."""
@@ -159,15 +152,7 @@ def score_model(
         request_id=request_id,
     )
     found = _measured(paid.value, scoring, plan.sigma, largest)
-    return Score(
-        people=found.people,
-        measures=found.measures,
-        calibration=found.calibration,
-        freshness=is_fresh,
-        receipt=paid.receipt,
-        free=paid.free,
-        loss=plan.asked,
-    )
+    return Score(**vars(found), freshness=is_fresh, receipt=paid.receipt, free=paid.free, loss=plan.asked)
 
 
 def _counted(rounds: Rounds, scoring: Scoring, sigma: float, largest: int | None) -> Released:
@@ -211,18 +196,6 @@ def _largest(scoring: Scoring, given: Number | None) -> int:
 
 def _with_margin(measure: Measure) -> str:
     """Return a number and its ±, with the digits that the ± supports."""
-    digits = 0 if measure.margin <= 0 else max(0, min(6, 1 - _exponent(measure.margin)))
+    exponent = int(f"{measure.margin:.1e}".partition("e")[2])
+    digits = 0 if measure.margin <= 0 else max(0, min(6, 1 - exponent))
     return f"{measure.value:,.{digits}f} ± {measure.margin:,.{digits}f}"
-
-
-def _exponent(number: float) -> int:
-    return int(f"{number:.1e}".partition("e")[2])
-
-
-def as_record(score: Score) -> dict[str, Any]:
-    """Return a score as plain values."""
-    return {
-        "people": [score.people.value, score.people.margin],
-        "measures": {name: [each.value, each.margin] for name, each in score.measures.items()},
-        "fresh": score.freshness,
-    }

@@ -12,11 +12,9 @@ from math import sqrt
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tacit.plan import ERROR_SHIFTS, SCORE_BITS, UNIT
-
-Floats = NDArray[np.float64]
+from tacit.privacy import Floats
 
 # The fine cells of a score: quarters from -8 to 8, in log odds. Coarser ones are made of them.
 FINE_EDGES = tuple(step << (SCORE_BITS - 2) for step in range(-32, 33))
@@ -96,7 +94,7 @@ def two_classes(
     """
     table = np.array(noisy_cells, dtype=np.float64).reshape(-1, 2) / UNIT
     no, yes = table[:, 0], table[:, 1]
-    inner = _Inner(edges, noisy_fine, chances or _as_log_odds)
+    inner = _Inner(edges, noisy_fine, chances or (lambda scores: 1 / (1 + np.exp(-scores))))
     z = NormalDist().inv_cdf((1 + confidence) / 2)
     total = float(table.sum())
     people = Measure(total, z * sigma * sqrt(table.size))
@@ -118,7 +116,7 @@ def two_classes(
     )
     spread = observed * (1 - observed) / total
     measures["calibration"] = _around(observed - predicted, _noise(gradient, sigma), spread, z, (-1, 1))
-    return MeasuredModel(people, measures, _calibration(no, yes, inner, sigma, z))
+    return MeasuredModel(people, measures, _calibration(no, yes, inner.chance, sigma, z))
 
 
 def several_classes(noisy: Sequence[int], sigma: float, confidence: float) -> MeasuredModel:
@@ -142,8 +140,7 @@ def several_classes(noisy: Sequence[int], sigma: float, confidence: float) -> Me
     gap = abs(loss - float(true @ middle / true.sum())) / 2
     measures["log loss"] = _around(loss, _noise((even - loss) / true.sum(), sigma), spread, z, (0, np.inf), gap)
     chance = (ends[1:] + ends[:-1]) / 2
-    cellwise = tuple(_cell(float(w), float(r), float(p), sigma, z) for (w, r), p in zip(sure, chance, strict=True))
-    return MeasuredModel(people, measures, tuple(each for each in cellwise if each is not None))
+    return MeasuredModel(people, measures, _calibration(sure[:, 0], sure[:, 1], chance, sigma, z))
 
 
 def numbers(noisy: Sequence[int], sigma: float, confidence: float, *, width: float, largest: float) -> MeasuredModel:
@@ -260,20 +257,17 @@ def _pairs(no: Floats, yes: Floats) -> float:
     return float(yes @ (np.cumsum(no) - no * (1 / 2 - FINE_WIDTH / 12)))
 
 
-def _calibration(no: Floats, yes: Floats, inner: _Inner, sigma: float, z: float) -> tuple[CalibrationCell, ...]:
-    found = (_cell(float(n), float(y), float(p), sigma, z) for n, y, p in zip(no, yes, inner.chance, strict=True))
-    return tuple(each for each in found if each is not None)
-
-
-def _cell(no: float, yes: float, predicted: float, sigma: float, z: float) -> CalibrationCell | None:
-    """Return one cell's prediction and outcome; None if the noise is as large as the cell."""
-    people = no + yes
-    if people <= 2 * z * sigma:
-        return None
-    observed = min(max(yes / people, 0), 1)
-    noise = sigma**2 * ((1 - observed) ** 2 + observed**2) / people**2
-    spread = max(observed * (1 - observed), predicted * (1 - predicted)) / people
-    return CalibrationCell(people, predicted, _around(observed, noise, spread, z, (0, 1)))
+def _calibration(no: Floats, yes: Floats, predicted: Floats, sigma: float, z: float) -> tuple[CalibrationCell, ...]:
+    """Return each cell's prediction and outcome, but for those where the noise is as large as the cell."""
+    found = []
+    for of_no, of_yes, chance in zip(no.tolist(), yes.tolist(), predicted.tolist(), strict=True):
+        people = of_no + of_yes
+        if people > 2 * z * sigma:
+            observed = min(max(of_yes / people, 0), 1)
+            noise = sigma**2 * ((1 - observed) ** 2 + observed**2) / people**2
+            spread = max(observed * (1 - observed), chance * (1 - chance)) / people
+            found.append(CalibrationCell(people, chance, _around(observed, noise, spread, z, (0, 1))))
+    return tuple(found)
 
 
 # --- arithmetic ---
@@ -295,11 +289,6 @@ def _root(square: float, margin: float, scale: float) -> Measure:
     value = sqrt(max(square, 0.0))
     high, low = sqrt(max(square + margin, 0.0)), sqrt(max(square - margin, 0.0))
     return Measure(value * scale, max(high - value, value - low) * scale)
-
-
-def _as_log_odds(scores: Floats) -> Floats:
-    chance: Floats = 1 / (1 + np.exp(-scores))
-    return chance
 
 
 def _noise(gradient: Floats, sigma: float) -> float:

@@ -4,19 +4,21 @@ A model's own code would see rows, and could carry them out by an error, a file 
 as `Scoring`: columns as cells and a table of whole numbers for each, which the engine adds up. A model of this room has
 `scoring()`. `SqlModel` is any model that can be written as one SQL expression; linear models of scikit-learn are
 written so by themselves. Other predictors are refused, with the way out.
+
+Which rows a model has seen is a record that a fitted model carries: only public facts (the table, the salt and the
+places of its units). So the record may be pickled and published with the model.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import log
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
 from tacit.asking import Table
 from tacit.errors import InvalidParameter, QueryRefused
-from tacit.learning.scoring.sides import RowsUsed
 from tacit.plan import (
     SCORE_BITS,
     STEPS_MOST,
@@ -30,12 +32,45 @@ from tacit.plan import (
     measured_column,
 )
 from tacit.privacy import Floats, Integers
-from tacit.query import Column, Frame, Scalar, make_query, mean, quoted_name
+from tacit.query import Column, Frame, Join, Relation, Scalar, SomeUnits, TableRows, make_query, mean, quoted_name
 
 # The width of the cells for probabilities, in log odds, and their limit.
 LOGIT_CELLS_OF_ONE, LOGIT_REACH = 32, 8
 # The number of cells for a predicted number's range.
 VALUE_CELLS = 1 << SCORE_BITS
+
+Freshness = Literal["fresh", "seen", "other table", "unknown"]
+
+
+@dataclass(frozen=True)
+class UnitRange:
+    """Units with a salted hash at a place from `first` up to `end`."""
+
+    salt: str
+    first: int
+    end: int
+    columns: tuple[str, ...]  # the hashed columns, if rows are units
+
+    def is_apart_from(self, other: "UnitRange") -> bool:
+        """Return whether no unit can be in both: under one hash, and at other places."""
+        is_same_hash = (self.salt, self.columns) == (other.salt, other.columns)
+        return is_same_hash and (self.end <= other.first or other.end <= self.first)
+
+
+@dataclass(frozen=True)
+class RowsUsed:
+    """The rows that a model was fitted on: of which table, and which of its units; no ranges are the whole table."""
+
+    table: str
+    table_id: str
+    people: str  # the cohort that paid
+    unit: str | None  # None: every row is a unit
+    ranges: tuple[UnitRange, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """The rows in words."""
+        return f"the whole of '{self.table}'" if not self.ranges else f"a part of '{self.table}'"
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,3 +228,48 @@ def in_floats(value: float) -> str:
     text = repr(float(value))
     text = text if "e" in text else f"{text}e0"
     return f"({text})" if value < 0 else text
+
+
+# --- the rows that a model has seen ---
+
+
+def rows_used(table: Table) -> RowsUsed:
+    """Return the rows that a model fitted on a table sees; a filter is left out, since it only makes them fewer."""
+    session = table.session
+    base = session.base or session
+    return RowsUsed(
+        table=base.declaration.name,
+        table_id=f"{base.registered.id} {base.source_mark}",
+        people=f"{base.ledger.id} {base.registered.cohort}",
+        unit=base.declaration.unit_column,
+        ranges=_ranges(session.relation),
+    )
+
+
+def freshness(fitted: RowsUsed | None, scored: RowsUsed) -> Freshness:
+    """Return the relation between a model's rows and the rows to score it on.
+
+    "fresh" only if no unit can be in both, by the hash alone. The rows of another table are unknown, unless it is
+    about the same people: then they are taken as seen.
+    """
+    if fitted is None:
+        return "unknown"
+    if fitted.table_id != scored.table_id:
+        return "seen" if fitted.people == scored.people else "other table"
+    if fitted.unit != scored.unit:
+        return "seen"
+    apart = any(mine.is_apart_from(theirs) for mine in fitted.ranges for theirs in scored.ranges)
+    return "fresh" if apart else "seen"
+
+
+def _ranges(relation: Relation | None) -> tuple[UnitRange, ...]:
+    """Return the ranges that every unit of a relation is in. A join's rows belong to the units of its left side."""
+    if relation is None or isinstance(relation, TableRows):
+        return ()
+    if isinstance(relation, SomeUnits):
+        own = UnitRange(relation.salt, relation.first, relation.end, relation.columns)
+        return (own, *_ranges(relation.source))
+    if isinstance(relation, Join):
+        return _ranges(relation.left)
+    source = getattr(relation, "source", None)
+    return () if source is None else _ranges(source)

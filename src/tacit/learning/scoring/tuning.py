@@ -16,8 +16,7 @@ from tacit.asking import events_of
 from tacit.errors import InvalidParameter, QueryRefused
 from tacit.learning.rounds import choose
 from tacit.learning.scoring.holdout import Holdout
-from tacit.learning.scoring.scorable import Scoring, scoring_of
-from tacit.learning.scoring.sides import freshness, rows_used
+from tacit.learning.scoring.scorable import Scoring, freshness, rows_used, scoring_of
 from tacit.ledger import Receipt
 from tacit.plan import UNIT, BinMaps, ClassTarget, CodedColumn, CodedPlan, Measured, Merit, MeritName, Scores
 from tacit.privacy import Number, decimal_meaning, show
@@ -66,25 +65,39 @@ def tune(
     `measure` is "accuracy" (the usual one for classes), "log loss", "squared error" (the usual one for numbers) or
     "absolute error". A model that is not fitted is fitted on holdout.training, with `target`, for its own epsilon.
     """
-    mechanism, measure = _mechanism(models, holdout, epsilon), _measure(measure)
+    mechanism = _mechanism(models, holdout, epsilon)
+    if measure is not None and measure not in MEASURES:
+        raise InvalidParameter(
+            f"measure must be one of {', '.join(MEASURES)}\nhint: an AUC is not a sum over people, so no choice is made"
+            " by it; score the chosen model for its AUC"
+        )
     with _one_call(models, holdout, mechanism, target, features, analyst):
-        return _tuned(models, holdout, epsilon, mechanism, target, measure, features, analyst, request_id)
+        fitted = [
+            model.fit(holdout.training, target=target, features=features, analyst=analyst)
+            if _is_unfitted(model)
+            else model
+            for model in models
+        ]
+        scorings = [scoring_of(each, holdout.rest, target) for each in fitted]
+        usual = _usual_measure(scorings, holdout)
+        chosen_by = measure or usual
+        coded, judged = _together(scorings, holdout, chosen_by)
+        paid = choose(
+            holdout.rest,
+            coded,
+            judged,
+            mechanism,
+            key=repr((chosen_by, [each.key for each in scorings])),
+            words=f"which of {len(models)} models does best, by {chosen_by}",
+            analyst=analyst,
+            request_id=request_id,
+        )
+    short_by = _short_by(mechanism, len(models))
+    return Tuned(fitted[paid.value], paid.value, chosen_by, len(models), short_by, epsilon, paid.receipt, paid.free)
 
 
-def _tuned(
-    models: Sequence[Any],
-    holdout: Holdout,
-    epsilon: Number,
-    mechanism: NoisyMax,
-    target: str | None,
-    measure: MeritName | None,
-    features: Sequence[str] | None,
-    analyst: str | None,
-    request_id: str | None,
-) -> Tuned:
-    """Fit the models that are not fitted, each charged by itself, and charge for the choice among all."""
-    fitted = [_fitted(each, holdout, target, features, analyst) for each in models]
-    scorings = [scoring_of(each, holdout.rest, target) for each in fitted]
+def _usual_measure(scorings: Sequence[Scoring], holdout: Holdout) -> MeritName:
+    """Return the usual measure of models; refuse those that saw the people they are judged on, and different kinds."""
     for place, each in enumerate(scorings):
         if freshness(each.fitted_on, rows_used(holdout.rest)) == "seen":
             raise QueryRefused(
@@ -94,20 +107,7 @@ def _tuned(
     kinds = {isinstance(each.scores.target, ClassTarget) for each in scorings}
     if len(kinds) > 1:
         raise InvalidParameter("some models predict classes and others numbers\nhint: tune one kind at a time")
-    chosen_by: MeritName = measure or ("accuracy" if kinds == {True} else "squared error")
-    coded, judged = _together(scorings, holdout, chosen_by)
-    paid = choose(
-        holdout.rest,
-        coded,
-        judged,
-        mechanism,
-        key=repr((chosen_by, [each.key for each in scorings])),
-        words=f"which of {len(models)} models does best, by {chosen_by}",
-        analyst=analyst,
-        request_id=request_id,
-    )
-    short_by = _short_by(mechanism, len(models))
-    return Tuned(fitted[paid.value], paid.value, chosen_by, len(models), short_by, epsilon, paid.receipt, paid.free)
+    return "accuracy" if kinds == {True} else "squared error"
 
 
 def _mechanism(models: Sequence[Any], holdout: Holdout, epsilon: Number) -> NoisyMax:
@@ -122,15 +122,6 @@ def _short_by(mechanism: NoisyMax, candidates: int) -> float:
     terms = mechanism.terms
     coarse = NoisyMax(epsilon=terms.epsilon, sensitivity=PARTS_OF_ONE, monotone=terms.monotone)
     return (float(coarse.error(candidates=candidates)) + 1) / PARTS_OF_ONE
-
-
-def _measure(measure: MeritName | None) -> MeritName | None:
-    if measure is not None and measure not in MEASURES:
-        raise InvalidParameter(
-            f"measure must be one of {', '.join(MEASURES)}\nhint: an AUC is not a sum over people, so no choice is made"
-            " by it; score the chosen model for its AUC"
-        )
-    return measure
 
 
 def _one_call(
@@ -166,12 +157,6 @@ def _one_call(
         analyst=analyst,
         is_one_question=False,
     )
-
-
-def _fitted(model: Any, holdout: Holdout, target: str | None, features: Sequence[str] | None, analyst: Any) -> Any:
-    if not _is_unfitted(model):
-        return model
-    return model.fit(holdout.training, target=target, features=features, analyst=analyst)
 
 
 def _is_unfitted(model: Any) -> bool:
