@@ -208,6 +208,30 @@ class ExactTable:
         return self.sums[total_name(len(plan.measured) + plan.products.index(product))]
 
 
+def added_to_levels(
+    kept: Sequence[int], keys: Sequence[tuple[Scalar, ...]], exact_values: Wholes
+) -> tuple[list[tuple[Scalar, ...]], Wholes]:
+    """Return the keys of a level, in the order of their first group, and its totals of the groups' values, exact."""
+    places: dict[tuple[Scalar, ...], int] = {}
+    of_group = [places.setdefault(tuple(key[each] for each in kept), len(places)) for key in keys]
+    most = max((abs(int(end)) for end in (exact_values.min(), exact_values.max())), default=0) if len(keys) else 0
+    dtype = object if most * max(len(keys), 1) >= 1 << 62 else np.int64
+    exact_totals = np.zeros(len(places), dtype=dtype)
+    np.add.at(exact_totals, of_group, exact_values.astype(dtype))
+    return list(places), exact_totals
+
+
+def all_groups(exact_tables: Iterable[ExactTable]) -> ExactTable:
+    """Return one exact table of groups that come in several, whose levels are added up over all of them."""
+    exact_each = list(exact_tables)
+    if len(exact_each) == 1:
+        return exact_each[0]
+    names = {name for exact in exact_each for name in exact.sums}
+    exact_sums = {name: [value for exact in exact_each for value in exact.sums[name]] for name in sorted(names)}
+    exact_totals = next((exact.totals for exact in exact_each if exact.totals), {})
+    return ExactTable([key for exact in exact_each for key in exact.keys], exact_sums, totals=exact_totals)
+
+
 def with_values_of(plan: Plan, exact_scaled: ExactTable, exact_drawn: ExactTable) -> ExactTable:
     """Return the exact table of a mixed plan from those of its halves, whose groups are the same listed ones."""
     first = min(draw.column for draw in plan.quantiles)

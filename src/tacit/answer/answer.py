@@ -30,7 +30,7 @@ from tacit.errors import InvalidParameter, json_text, unknown_name
 from tacit.files import path_of, write_text
 from tacit.plan import Plan, Ranking
 from tacit.privacy import ApproximateLoss, Loss, PureLoss
-from tacit.query import Parts, PostProcessing, apply_postprocessing, columns_of
+from tacit.query import Column, Parts, PostProcessing, apply_postprocessing, columns_of, grouping_name
 from tacit.release import NoisyTable
 
 Row = Mapping[str, Any]
@@ -124,6 +124,7 @@ class Answer:
     facts: AnswerInfo
     kinds: Mapping[str, str] = field(default_factory=dict)  # the kind of each aggregate, e.g. count or mean
     certify: Callable[[], Mapping[str, Any]] | None = field(default=None, compare=False)
+    rolled: Mapping[str, Sequence[bool]] = field(default_factory=dict)  # of each key, the rows in which it is a total
     lower_ends: Mapping[str, Sequence[Any]] = field(default_factory=dict)  # what `at_least` gives, by aggregate
 
     def __str__(self) -> str:
@@ -315,6 +316,7 @@ class View:
     lower: frozenset[str]
     notes: tuple[str, ...] = ()
     shown: tuple[str, ...] = ()  # the columns that people asked for, without the ends of intervals
+    rolled: Mapping[str, Sequence[bool]] = field(default_factory=dict)  # of each key, the rows in which it is a total
     lower_levels: tuple[str, ...] = ()  # which intervals hold with a smaller probability, in words
 
     def column(self, name: str) -> Sequence[Any]:
@@ -331,7 +333,7 @@ def answer_of(view: View, columns: tuple[str, ...], facts: AnswerInfo) -> Answer
     lower = {name: _column(view.rows, name + AT_LEAST) for name in sorted(view.lower)}
     shown = Answer((), columns, view.types, kinds, facts).names
     rows = Rows({name: _column(view.rows, name) for name in shown})
-    return Answer(rows, columns, view.types, kinds, facts, view.kinds, lower_ends=lower)
+    return Answer(rows, columns, view.types, kinds, facts, view.kinds, lower_ends=lower, rolled=view.rolled)
 
 
 def _column(rows: Sequence[Row], name: str) -> Sequence[Any]:
@@ -386,7 +388,15 @@ def computed_view(
     }
     notes, lower_levels = computed_notes(columns, drawn, confidence)
     shown = tuple(each.name for each in columns)
-    return View(Rows(named), types, kinds, frozenset(lower), notes, shown, lower_levels)
+    keys = {each.name: each.expression.name for each in after.shown if isinstance(each.expression, Column)}
+    rolled = rolled_up(kept, keys)
+    return View(Rows(named), types, kinds, frozenset(lower), notes, shown, rolled, lower_levels)
+
+
+def rolled_up(rows: Sequence[Row], keys: Mapping[str, str]) -> dict[str, list[bool]]:
+    """Return in which rows each of these columns, by the key that it shows, is rolled up to a total."""
+    found = {name: grouping_name(key) for name, key in keys.items()}
+    return {name: [row[mark] == 1 for row in rows] for name, mark in found.items() if rows and mark in rows[0]}
 
 
 def loss_record(loss: Loss) -> dict[str, Any]:

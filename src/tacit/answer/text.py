@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable
 from datetime import date, datetime
 from fractions import Fraction
+from itertools import zip_longest
 from math import ceil, floor, inf, log10
 from typing import TYPE_CHECKING, Any
 
@@ -65,6 +66,8 @@ def _table(answer: Answer, *, whole: bool = False) -> list[str]:
         lines.append(f"… and {len(answer) - ROWS_SHOWN} more rows")
     return lines
 
+
+TOTAL = "Total"  # the label of a key that is rolled up
 
 # The text of an answer in the ledger: its most rows, and the most characters of a cell. All noisy integers are kept
 # beside it.
@@ -136,7 +139,9 @@ def cells(
     for name in answer.columns:
         if name not in answer.aggregates:
             head.append((key_text(name), False))
-            columns.append([key_text(row[name]) for row in rows])
+            rolled = answer.rolled.get(name, ())
+            labels = [key_text(row[name]) for row in rows]
+            columns.append([TOTAL if total else label for label, total in zip_longest(labels, rolled[: len(labels)])])
             continue
         head.append((key_text(name), True))
         head.append((f"± {percent}", True))

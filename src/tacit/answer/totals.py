@@ -1,253 +1,368 @@
-"""Make totals agree with their parts: weighted least squares over the levels of one answer.
+"""Totals that add up: every level of a table of groups, fitted to all noise there is, in whole numbers that agree.
 
-The levels of a ROLLUP have independent noise. A total can be read off its own level, or added up from the cells below
-it, and the best estimate weighs the two by the variances of their noise (docs/proofs/totals.md). The result has a
-smaller error than either. Every pair of levels is made to agree on their common margins. All of it is post-processing.
-
-If a number has only noise, the new interval is that of the weighted sum of noises. If a number may also lack rows
-beyond a cap, errors of one level may all go the same way: a level's variances are then multiplied by its number of
-groups, so that its sum is trusted less, and an interval is its own and reaches to the new number.
+A level's numbers are the sums of its groups. Groups have noise of their own, and so may levels. The best estimate
+weighs both by variance (docs/proofs/totals.md): in two passes if each level is inside the next one, as in a ROLLUP, and
+by main effects and interactions if keys are combined in all ways, as in a CUBE. All variances are exact.
+All of it is post-processing of released integers by public facts.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import pairwise
-from math import ceil, floor
+from itertools import combinations, pairwise, product
+from math import ceil, inf, log, prod, sqrt
+from operator import eq
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 
-from tacit.answer.columns import column_type
+from tacit.answer.columns import uncut_columns
+from tacit.answer.error_bars import on_grid
 from tacit.answer.moments import NoisyColumn
-from tacit.answer.noise_sums import weighted_bounds
-from tacit.answer.scaled_columns import is_scaled
-from tacit.plan import CountRows, CountValues, NoiseKind, Plan, PlannedOutput, Sum, whole_of
-from tacit.privacy import Floats
-from tacit.query import ADDED_UP_MOST
+from tacit.plan import CountRows, CountValues, NoisyRelease, Plan, Sum
+from tacit.privacy import Flags, Floats, Integers
 from tacit.release import NoisyTable
 
 ADDED_UP = (
-    "Totals of {names} and the rows below them are made to agree: each is estimated from all levels, and cut at what"
-    " is possible. Rows with other keys than the listed ones are in none of them."
+    "Counts and sums add up: totals are of the groups that are shown, and each number is estimated from all levels."
 )
-LEFT_ALONE = "Totals have noise of their own and do not add up: groups that are not listed may be missing below them."
+LEFT_ALONE = "Totals have noise of their own, and do not add up."
+
+# Errors are computed for steps of this factor, rounded up, so that numbers with nearly the same error share their work.
+ERROR_STEP = 1.03
+# How the quantile of a sum of noises goes from that of one noise to that of the normal law, as their number grows.
+KURTOSIS_POWER = 0.6
+WATER_ROUNDS = 64
+
+Kept = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Estimates of every level, and the variance of each as a multiple of the variance of one group's own noise."""
+
+    values: tuple[Floats, ...]
+    variances: tuple[Floats, ...]
+
+
+# ---- Least squares.
+
+
+def fit_tree(parents: Sequence[Integers], values: Sequence[Floats | None], variances: Sequence[float]) -> Fit:
+    """Return the least squares of levels that are each inside the one before; `parents` are those of all but the first.
+
+    A level without values was not asked. Two passes: estimates from the cells below, then what is known above.
+
+    >>> fit = fit_tree([np.array([0, 0])], [np.array([10.0]), np.array([3.0, 5.0])], [1.0, 1.0])
+    >>> [each.round(3).tolist() for each in fit.values], fit.variances[0].round(3).tolist()
+    ([[9.333], [3.667, 5.667]], [0.667])
+    """
+    last = len(values) - 1
+    own = values[last]
+    if own is None:
+        raise ValueError("the groups themselves must have values")
+    ups, spreads = [own.astype(np.float64)], [np.full(len(own), variances[last])]
+    sums: list[Floats] = []
+    sum_spreads: list[Floats] = []
+    for level in range(last - 1, -1, -1):
+        below, size = parents[level], int(parents[level].max(initial=-1)) + 1
+        total: Floats = np.bincount(below, ups[0], minlength=size).astype(np.float64)
+        spread: Floats = np.bincount(below, spreads[0], minlength=size).astype(np.float64)
+        sums.insert(0, total)
+        sum_spreads.insert(0, spread)
+        asked = values[level]
+        weight = 0.0 if asked is None else 1 / variances[level]
+        joint = 1 / (weight + 1 / spread)
+        ups.insert(0, total if asked is None else joint * (weight * asked + total / spread))
+        spreads.insert(0, joint)
+    fitted, errors = [ups[0]], [spreads[0]]
+    for level, below in enumerate(parents):
+        share = spreads[level + 1] / sum_spreads[level][below]
+        fitted.append(ups[level + 1] + share * (fitted[level] - sums[level])[below])
+        errors.append(spreads[level + 1] * (1 - share) + share**2 * errors[level][below])
+    return Fit(tuple(fitted), tuple(errors))
+
+
+def fit_cube(sizes: Sequence[int], asked: dict[Kept, tuple[Floats, float]], wanted: Sequence[Kept]) -> Fit:
+    """Return the least squares of tables over sets of keys whose values are combined in all ways.
+
+    `asked` has each table, in the order of its keys, and its variance. Every table is a sum of main effects and
+    interactions. Those of one set of keys are seen by each table that has these keys, and are weighed by variance.
+    """
+    effects: dict[Kept, tuple[Floats, float]] = {}
+    for keys in {each for table in wanted for each in _subsets(table)}:
+        seen: Floats = np.zeros([sizes[key] for key in keys])
+        weight = 0.0
+        for kept, (values, variance) in asked.items():
+            if set(keys) <= set(kept):
+                trust = 1 / (variance * prod(sizes[key] for key in kept if key not in keys))
+                seen = seen + trust * _effect(values.reshape([sizes[key] for key in kept]), kept, keys)
+                weight += trust
+        effects[keys] = seen / weight, 1 / weight
+    fitted, errors = [], []
+    for table in wanted:
+        total: Floats = np.zeros([sizes[key] for key in table])
+        error = 0.0
+        for keys in _subsets(table):
+            spread = prod(sizes[key] for key in table if key not in keys)
+            values, variance = effects[keys]
+            total = total + values.reshape([sizes[key] if key in keys else 1 for key in table]) / spread
+            error += variance * prod(1 - 1 / sizes[key] for key in keys) / spread**2
+        fitted.append(total.ravel())
+        errors.append(np.full(total.size, error))
+    return Fit(tuple(fitted), tuple(errors))
+
+
+def _subsets(keys: Kept) -> list[Kept]:
+    return [each for size in range(len(keys) + 1) for each in combinations(keys, size)]
+
+
+def _effect(table: Floats, kept: Kept, keys: Kept) -> Floats:
+    """Return the part of a table that depends on these keys together: summed over others, and centred along each."""
+    part: Floats = table.sum(axis=tuple(at for at, key in enumerate(kept) if key not in keys))
+    for axis in range(len(keys)):
+        part = part - part.mean(axis=axis, keepdims=True)
+    return part
+
+
+# ---- Whole numbers.
+
+
+def whole_parts(parents: Integers, values: Floats, totals: Integers, *, is_signed: bool = False) -> Integers:
+    """Return whole numbers near `values` that add up to the total of each parent; none is negative unless `is_signed`.
+
+    Each parent's numbers move by the same amount; those that would fall below 0 are 0. What rounding leaves goes to the
+    largest remainders.
+
+    >>> whole_parts(np.array([0, 0, 0]), np.array([2.6, -1.2, 0.4]), np.array([3])).tolist()
+    [3, 0, 0]
+    """
+    count, size = len(totals), len(values)
+    alive = np.ones(size, dtype=bool)
+    moved = values
+    for _ in range(WATER_ROUNDS):
+        held = np.bincount(parents, alive, minlength=count)
+        sums = np.bincount(parents, np.where(alive, values, 0.0), minlength=count)
+        moved = values - ((sums - totals) / np.maximum(held, 1))[parents]
+        dead = alive & (moved < 0)
+        if is_signed or not dead.any():
+            break
+        keeps = np.bincount(parents, alive & ~dead, minlength=count) > 0
+        alive &= ~(dead & keeps[parents])
+        if not (dead & keeps[parents]).any():
+            break
+    kept = np.where(alive, moved, 0.0)
+    kept = kept if is_signed else np.maximum(kept, 0.0)
+    found = np.floor(kept + 1e-9).astype(np.int64)
+    missing = totals - sums_of(parents, found, count)
+    members = np.bincount(parents, minlength=count)
+    each = missing // np.maximum(members, 1)
+    found += np.where(missing[parents] > 0, each[parents], 0) if not is_signed else each[parents]
+    missing = totals - sums_of(parents, found, count)
+    order = np.lexsort((found - kept, parents))
+    starts = np.cumsum(members) - members
+    rank = np.empty(size, dtype=np.int64)
+    rank[order] = np.arange(size) - starts[parents[order]]
+    return found + (rank < missing[parents])
+
+
+def sums_of(parents: Integers, values: Integers, count: int) -> Integers:
+    """Return the exact total of each parent."""
+    found = np.zeros(count, dtype=np.int64)
+    np.add.at(found, parents, values)
+    return found
+
+
+# ---- The levels of an answer.
 
 
 @dataclass(frozen=True)
 class Level:
-    """A level of an answer: its keys among all keys, its plan, and its release."""
+    """A level of an answer: its plan, its fitted integers, and the errors of its groups beside those of one cell."""
 
-    kept: tuple[int, ...]
     plan: Plan
     noisy: NoisyTable
+    errors: Floats  # the standard deviation of each, as a multiple of one cell's own noise
+    places: Integers  # of each cell, the index of its total here
 
 
-@dataclass(frozen=True)
-class _Noise:
-    """The noise of one number: independent equal noises, each times a weight."""
-
-    kind: NoiseKind
-    scale: Fraction
-    weights: tuple[float, ...]
-
-    @property
-    def variance(self) -> float:
-        each = float(self.scale) ** 2 * (2.0 if self.kind == "laplace" else 1.0)
-        return each * sum(weight**2 for weight in self.weights)
-
-
-def can_add_up(levels: Sequence[Level]) -> bool:
-    """Return whether numbers of these levels are of the same rows: all keys are public, and no level has too many."""
-    rows = sum(len(level.noisy.keys) for level in levels)
-    return len(levels) > 1 and rows <= ADDED_UP_MOST and all(level.plan.public_keys is not None for level in levels)
-
-
-def added_up(
-    levels: Sequence[Level], columns: Sequence[Sequence[NoisyColumn]], confidence: Fraction
-) -> tuple[list[list[NoisyColumn]], list[str]]:
-    """Return the columns of each level with counts and sums that agree, and the names of those that do."""
-    found = [list(each) for each in columns]
-    if not can_add_up(levels):
-        return found, []
-    margins = _margins(levels)
-    names = []
-    for place, output in enumerate(levels[0].plan.outputs):
-        if not isinstance(output, CountRows | CountValues | Sum):
-            continue
-        asked = [column[place] for column in columns]
-        if any(value is None for column in asked for value in (*column.values, *column.low, *column.high)):
-            continue
-        fitted = _fitted(levels, place, asked, margins, confidence)
-        if fitted is not None:
-            names.append(output.name)
-            for level, column in zip(found, fitted, strict=True):
-                level[place] = column
-    return found, names
-
-
-def _margins(levels: Sequence[Level]) -> Floats:
-    """Return what must be 0 of all numbers, level after level: one row for each group that two levels have a sum of."""
-    starts = np.cumsum([0, *(len(level.noisy.keys) for level in levels)])
-    top = next((each for each in levels if all(set(other.kept) <= set(each.kept) for other in levels)), None)
-    rows: list[Floats] = []
-    for first, one in enumerate(levels):
-        for second, two in enumerate(levels):
-            if (top is not None and one is not top) or (top is None and first >= second) or first == second:
-                continue
-            shared = [key for key in one.kept if key in two.kept]
-            sums: dict[Any, Floats] = {}
-            for at, level, sign in ((first, one, 1.0), (second, two, -1.0)):
-                places = [level.kept.index(key) for key in shared]
-                for group, key in enumerate(level.noisy.keys):
-                    row = sums.setdefault(tuple(key[each] for each in places), np.zeros(int(starts[-1])))
-                    row[starts[at] + group] += sign
-            rows += sums.values()
-    return np.array(rows).reshape(len(rows), int(starts[-1]))
-
-
-def _fitted(
-    levels: Sequence[Level], place: int, asked: Sequence[NoisyColumn], margins: Floats, confidence: Fraction
-) -> list[NoisyColumn] | None:
-    """Return one output of all levels as least squares has it; None if its levels are not of the same rows."""
-    noises = [_noise_of(level, place) for level in levels]
-    values = np.array([value for column in asked for value in column.values], dtype=np.float64)
-    sizes = [len(column.values) for column in asked]
-    known = [noise for noise in noises if noise is not None]
-    if len(known) == len(levels):
-        variances = [noise.variance for noise in known]
-    elif all(noise or _is_scaled(level, place) for noise, level in zip(noises, levels, strict=True)):
-        variances = [_widest(column) ** 2 * len(column.values) for column in asked]
-    else:
-        return None
-    spread = np.repeat(variances, sizes)
-    if not spread.all():
-        return None
-    weighed = margins * spread
-    hat = np.eye(len(values)) - weighed.T @ np.linalg.lstsq(weighed @ margins.T, margins, rcond=None)[0]
-    fitted = hat @ values
-    bounds = _bounds(hat, known, sizes, confidence) if len(known) == len(levels) else None
-    return _columns(levels, place, asked, fitted, bounds)
-
-
-def _is_scaled(level: Level, place: int) -> bool:
-    """Whether people count with one weight each, so that levels are of the same rows."""
-    return is_scaled(level.plan.outputs[place], level.plan)
-
-
-def _widest(column: NoisyColumn) -> float:
-    return max((float(high) - float(low) for low, high in zip(column.low, column.high, strict=True)), default=0.0) / 2  # type: ignore[arg-type]
-
-
-def _noise_of(level: Level, place: int) -> _Noise | None:
-    """Return the noise of a count or a sum; None if people may have lost rows, or its noise is of another kind."""
-    plan = level.plan
-    output = plan.outputs[place]
-    if plan.scaling is not None or not isinstance(output, CountRows | CountValues | Sum):
-        return None
-    if plan.unit is not None and plan.groups_per_unit > 1:
-        return None
-    release = plan.releases[output.release]
-    if release.noise == "staircase":
-        return None
-    weights = _weights_of(output, plan)
-    return None if weights is None else _Noise(release.summed, release.scale, weights)
-
-
-def _weights_of(output: PlannedOutput, plan: Plan) -> tuple[float, ...] | None:
-    """Return what each part counts for in the number, in its own unit."""
-    if not isinstance(output, CountRows | CountValues | Sum):
-        return None
-    parts = plan.releases[output.release].parts
-    if any(part.kind == "moment" for part in parts):
-        return None
-    if not isinstance(output, Sum):
-        if len(parts) == 1:
-            return (1.0,)
-        height = float(whole_of(parts[-1], plan.measured))
-        counted = [part for part in parts if part.kind != "missing" or isinstance(output, CountRows)]
-        return (1 / height,) * len(counted)
-    column = plan.measured[output.column]
-    if column.off:
-        return None  # rounding to the grid may add up
-    if any(part.kind == "total" for part in parts):
-        return (float(column.step),)
-    ends = (column.low, column.high)
-    return tuple(float(end * column.step / column.height) for end in ends)
-
-
-def _bounds(hat: Floats, noises: Sequence[_Noise], sizes: Sequence[int], confidence: Fraction) -> Floats | None:
-    """Return the error of each fitted number; None if levels have noises of two kinds."""
-    kinds = {noise.kind for noise in noises}
-    if len(kinds) > 1:
-        return None
-    least = min(noise.scale for noise in noises)
-    columns = []
-    start = 0
-    for noise, size in zip(noises, sizes, strict=True):
-        of_level = hat[:, start : start + size]
-        columns += [of_level * (weight * float(noise.scale / least)) for weight in noise.weights]
-        start += size
-    return weighted_bounds(noises[0].kind, least, np.hstack(columns), confidence)
-
-
-def _columns(
-    levels: Sequence[Level], place: int, asked: Sequence[NoisyColumn], fitted: Floats, bounds: Floats | None
-) -> list[NoisyColumn]:
-    starts = np.cumsum([0, *(len(column.values) for column in asked)])
-    by_level = [fitted[start:end] for start, end in pairwise(starts)]
-    whole = column_type(levels[0].plan.outputs[place], levels[0].plan) == "int"
-    rounded = _whole(levels, by_level) if whole else [each.tolist() for each in by_level]
+def fitted_levels(plan: Plan, noisy: NoisyTable, levels: Sequence[Kept], confidence: Fraction) -> list[Level]:
+    """Return every level of an answer, from the release of its cells and of the levels with noise of their own."""
+    shapes = [_shape(noisy, kept) for kept in levels]
+    numbers: list[list[list[list[int]]]] = [[] for _ in levels]
+    errors: list[Floats] = [np.zeros(len(keys)) for keys, _ in shapes]
+    for index, release in enumerate(plan.releases):
+        for part in range(len(release.parts)):
+            fit = _fit_part(plan, noisy, levels, shapes, index, part)
+            for at, values in enumerate(fit.values):
+                numbers[at] += [[]] if part == 0 else []
+                numbers[at][index].append(np.rint(values).astype(np.int64).tolist())
+                errors[at] = np.maximum(errors[at], _widths(fit.variances[at], plan, index, confidence))
     found = []
-    for at, column in enumerate(asked):
-        values = tuple(rounded[at])
-        low, high = column.low, column.high
-        if bounds is not None:
-            low, high = _narrower(column, by_level[at], bounds[starts[at] : starts[at + 1]], whole=whole)
-        low = tuple(min(end, value) for end, value in zip(low, values, strict=True))
-        high = tuple(max(end, value) for end, value in zip(high, values, strict=True))
+    for at, (kept, (keys, places)) in enumerate(zip(levels, shapes, strict=True)):
+        parts = tuple(tuple(map(tuple, release)) for release in numbers[at])
+        is_cells = len(kept) == len(plan.keys)
+        own = plan if is_cells else _of_level(plan, kept, keys)
+        found.append(Level(own, NoisyTable(tuple(keys), parts, noisy.totals), errors[at], places))
+    return found
+
+
+def agreeing_columns(levels: Sequence[Level], kept: Sequence[Kept], confidence: Fraction) -> list[list[NoisyColumn]]:
+    """Return every output of each level; counts and sums are whole numbers of their step that add up."""
+    found = [_columns(level, confidence) for level in levels]
+    for at, output in enumerate(levels[0].plan.outputs):
+        if isinstance(output, CountRows | CountValues | Sum):
+            asked = [columns[at] for columns in found]
+            for columns, column in zip(found, _agreeing(output, levels, kept, asked), strict=True):
+                columns[at] = column
+    return found
+
+
+def _shape(noisy: NoisyTable, kept: Kept) -> tuple[list[Any], Integers]:
+    """Return the keys of a level, in the order of their first cell, and for each cell the index of its own."""
+    index: dict[Any, int] = {}
+    places = [index.setdefault(tuple([key[each] for each in kept]), len(index)) for key in noisy.keys]
+    return list(index), np.array(places, dtype=np.int64)
+
+
+def _of_level(plan: Plan, kept: Kept, keys: Sequence[Any]) -> Plan:
+    columns = tuple(plan.keys[each] for each in kept)
+    return replace(plan, keys=columns, public_keys=tuple(keys), threshold=None, levels=())
+
+
+def _fit_part(
+    plan: Plan,
+    noisy: NoisyTable,
+    levels: Sequence[Kept],
+    shapes: Sequence[tuple[list[Any], Integers]],
+    index: int,
+    part: int,
+) -> Fit:
+    """Return one part of a release at every level; variances are multiples of that of a cell's own noise."""
+    cells = np.array(noisy.parts[index][part], dtype=np.float64)
+    scale = float(plan.releases[index].scale)
+    asked: dict[Kept, tuple[Floats, float]] = {tuple(range(len(plan.keys))): (cells, 1.0)}
+    for level, table in zip(plan.levels, noisy.levels, strict=True):
+        values = np.array(table.parts[index][part], dtype=np.float64)
+        asked[level.kept] = values, (float(level.releases[index].scale) / scale) ** 2
+    order = chain_of(levels)
+    if order is not None:
+        parents = [_parents(shapes[one][1], shapes[two][1]) for one, two in pairwise(order)]
+        given = [asked.get(levels[at]) for at in order]
+        fit = fit_tree(parents, [each and each[0] for each in given], [each[1] if each else inf for each in given])
+        back = np.argsort(order)
+        return Fit(tuple(fit.values[at] for at in back), tuple(fit.variances[at] for at in back))
+    sizes = cube_of(noisy.keys)
+    if sizes is not None and len(asked) > 1:
+        return fit_cube(sizes, asked, levels)
+    sums = [np.bincount(places, cells, minlength=len(keys)).astype(np.float64) for keys, places in shapes]
+    counts = [np.bincount(places, minlength=len(keys)).astype(np.float64) for keys, places in shapes]
+    return Fit(tuple(sums), tuple(counts))
+
+
+def chain_of(levels: Sequence[Kept]) -> list[int] | None:
+    """Return the order of levels in which each is inside the next one, or None if there is no such order."""
+    order = sorted(range(len(levels)), key=lambda at: len(levels[at]))
+    is_chain = all(set(levels[one]) < set(levels[two]) for one, two in pairwise(order))
+    return order if is_chain else None
+
+
+def cube_of(keys: Sequence[Any]) -> list[int] | None:
+    """Return how many values each key has, if the groups are all combinations of them in order; otherwise None."""
+    columns = [list(dict.fromkeys(key[at] for key in keys)) for at in range(len(keys[0]) if keys else 0)]
+    if not columns or prod(map(len, columns)) != len(keys):
+        return None
+    return [len(each) for each in columns] if all(map(eq, product(*columns), keys)) else None
+
+
+def _parents(above: Integers, below: Integers) -> Integers:
+    """Return the total of each group of the level below, from the places of all cells in both."""
+    found = np.zeros(int(below.max(initial=-1)) + 1, dtype=np.int64)
+    found[below] = above
+    return found
+
+
+def _widths(variances: Floats, plan: Plan, index: int, confidence: Fraction) -> Floats:
+    """Return by what the scale of one noise is multiplied so that its interval is that of each fitted number.
+
+    A sum of many noises has lighter tails than one Laplace noise. If cells are all that was asked, a number is the sum
+    of as many equal noises as its variance tells.
+    """
+    deviations = np.sqrt(variances)
+    if plan.releases[index].noise != "laplace" or plan.levels:
+        return deviations
+    one = log(1 / float(1 - confidence)) / sqrt(2)
+    normal = NormalDist().inv_cdf((1 + float(confidence)) / 2)
+    tails = normal + max(one - normal, 0.0) * np.maximum(variances, 1.0) ** -KURTOSIS_POWER
+    return np.asarray(np.where(variances > 1.0, deviations * tails / one, deviations))
+
+
+def _columns(level: Level, confidence: Fraction) -> list[NoisyColumn]:
+    """Return every output of a level, each number with the interval of its own error.
+
+    Numbers with nearly equal errors are computed together, with the largest of them.
+    """
+    if not len(level.errors) or (level.errors == 1.0).all():
+        return uncut_columns(level.plan, level.noisy, confidence)
+    steps = np.ceil(np.log(np.maximum(level.errors, 1e-9)) / log(ERROR_STEP) - 1e-9).astype(np.int64)
+    found: list[NoisyColumn] | None = None
+    for step in np.unique(steps).tolist():
+        own = uncut_columns(_with_error(level.plan, ERROR_STEP**step), level.noisy, confidence)
+        found = own if found is None else [_picked(steps == step, *both) for both in zip(own, found, strict=True)]
+    return found or []
+
+
+def _with_error(plan: Plan, times: float) -> Plan:
+    """Return a plan whose noise is so many times as large, for intervals."""
+    factor = Fraction(ceil(times * 4096), 4096)
+    return replace(plan, releases=tuple(_wider(each, factor) for each in plan.releases))
+
+
+def _wider(release: NoisyRelease, factor: Fraction) -> NoisyRelease:
+    return replace(release, scale=release.scale * factor)
+
+
+def _picked(chosen: Flags, one: NoisyColumn, other: NoisyColumn) -> NoisyColumn:
+    def each(end: str) -> tuple[Any, ...]:
+        both = zip(chosen.tolist(), getattr(one, end), getattr(other, end), strict=True)
+        return tuple([mine if picked else its for picked, mine, its in both])
+
+    return NoisyColumn(one.name, each("values"), each("low"), each("high"))
+
+
+def _agreeing(
+    output: CountRows | CountValues | Sum, levels: Sequence[Level], kept: Sequence[Kept], asked: Sequence[NoisyColumn]
+) -> list[NoisyColumn]:
+    """Return one output of all levels in whole steps that add up, in intervals that hold them."""
+    if any(value is None for column in asked for value in column.values):
+        return list(asked)
+    plan = levels[0].plan
+    step = plan.measured[output.column].step if isinstance(output, Sum) else Fraction(1)
+    is_signed = isinstance(output, Sum) and plan.measured[output.column].low < 0
+    numbers = [np.array([float(value) for value in column.values]) / float(step) for column in asked]  # type: ignore[arg-type]
+    cells = max(range(len(kept)), key=lambda at: len(kept[at]))
+    order = _longest_chain(kept, cells)
+    top = order[0]
+    whole = np.rint(numbers[top]).astype(np.int64)
+    whole = whole if is_signed else np.maximum(whole, 0)
+    for one, two in pairwise(order):
+        parents = _parents(levels[one].places, levels[two].places)
+        whole = whole_parts(parents, numbers[two], whole, is_signed=is_signed)
+    found = []
+    for level, column in zip(levels, asked, strict=True):
+        totals = sums_of(level.places, whole, len(level.noisy.keys))
+        values = on_grid(totals, step)
+        low = tuple(min(end, value) for end, value in zip(column.low, values, strict=True))  # type: ignore[type-var]
+        high = tuple(max(end, value) for end, value in zip(column.high, values, strict=True))  # type: ignore[type-var]
         found.append(replace(column, values=values, low=low, high=high))
     return found
 
 
-def _narrower(column: NoisyColumn, fitted: Floats, reach: Floats, *, whole: bool) -> tuple[Any, Any]:
-    """Return the interval around each fitted number, or its own if that is not wider: widths depend on no row."""
-    low: list[Any] = []
-    high: list[Any] = []
-    for one, far, down, up in zip(fitted.tolist(), reach.tolist(), column.low, column.high, strict=True):
-        ends = (ceil(one - far), floor(one + far)) if whole else (one - far, one + far)
-        is_narrower = 2 * far < float(up) - float(down)  # type: ignore[arg-type]
-        low.append(ends[0] if is_narrower else down)
-        high.append(ends[1] if is_narrower else up)
-    return low, high
-
-
-def _whole(levels: Sequence[Level], fitted: Sequence[Floats]) -> list[list[int]]:
-    """Return whole numbers that still add up where each level is below another one, as in a ROLLUP."""
-    order = sorted(range(len(levels)), key=lambda at: len(levels[at].kept))
-    is_chain = all(set(levels[one].kept) < set(levels[two].kept) for one, two in pairwise(order))
-    found: list[list[int]] = [[round(value) for value in each.tolist()] for each in fitted]
-    if not is_chain:
-        return found
-    for above, below in pairwise(order):
-        totals = dict(zip(levels[above].noisy.keys, found[above], strict=True))
-        places = [levels[below].kept.index(key) for key in levels[above].kept]
-        children: dict[Any, list[int]] = {}
-        for at, key in enumerate(levels[below].noisy.keys):
-            children.setdefault(tuple(key[each] for each in places), []).append(at)
-        for parent, group in children.items():
-            if parent in totals:
-                shares = _apportioned([float(fitted[below][at]) for at in group], totals[parent])
-                for at, share in zip(group, shares, strict=True):
-                    found[below][at] = share
+def _longest_chain(kept: Sequence[Kept], cells: int) -> list[int]:
+    """Return levels from the fewest keys down to the cells, each inside the next one."""
+    found = [cells]
+    for at in sorted(range(len(kept)), key=lambda at: -len(kept[at])):
+        if set(kept[at]) < set(kept[found[0]]):
+            found.insert(0, at)
     return found
-
-
-def _apportioned(values: Sequence[float], total: int) -> list[int]:
-    """Return whole numbers near the values that add up to the total: the largest remainders are rounded up."""
-    low = [floor(value) for value in values]
-    missing = total - sum(low)
-    order = sorted(range(len(values)), key=lambda at: (low[at] - values[at], at))
-    each, more = divmod(missing, len(values)) if values else (0, 0)
-    extra: Mapping[int, int] = dict.fromkeys(order[:more], 1)
-    return [down + each + extra.get(at, 0) for at, down in enumerate(low)]

@@ -1,6 +1,6 @@
 """The answer to a compound question: the rows of all its levels and branches as one table. Post-processing only."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
@@ -14,6 +14,7 @@ from tacit.answer.answer import (
     answer_of,
     computed_view,
     released_view,
+    rolled_up,
 )
 from tacit.answer.below_answer import advice_of, is_picked, joined, question_notes, reading_of
 from tacit.answer.bounds_words import bounds_lines
@@ -22,7 +23,7 @@ from tacit.answer.consistency import CONSISTENT, made_consistent
 from tacit.answer.disclosure import bounds_record
 from tacit.answer.moments import NoisyColumn
 from tacit.answer.possible import cut_to_possible, parts_of_outputs
-from tacit.answer.totals import ADDED_UP, LEFT_ALONE, Level, added_up
+from tacit.answer.totals import ADDED_UP, LEFT_ALONE, Level, agreeing_columns, fitted_levels
 from tacit.plan import Plan, PlannedOutput
 from tacit.query import Aside, Compound, PostProcessing, apply_postprocessing, grouping_name, picks_by_noise
 from tacit.release import NoisyTable
@@ -40,7 +41,7 @@ class AsideRelease:
 
 @dataclass(frozen=True)
 class BranchRelease:
-    """The releases of one SELECT: the plan and the noisy table of each of its levels."""
+    """The releases of one SELECT: the plan and the noisy table of each of its levels, or one of all that add up."""
 
     keys: tuple[str, ...]  # of all levels
     levels: tuple[tuple[str, ...], ...]
@@ -48,7 +49,7 @@ class BranchRelease:
     noisy: tuple[NoisyTable, ...]
     after: PostProcessing
     is_plain: bool
-    adds_up: bool  # its levels are of the same rows
+    adds_up: bool  # its levels are released together, and are of the same rows
     asides: tuple[AsideRelease, ...] = ()
 
 
@@ -78,7 +79,9 @@ def make_compound_answer(
         advice=joined([*advice_of(plans, view), facts.advice]),
         bounds={"parts": bounds} if any(bounds) else {},
     )
-    columns = tuple(name for name, _ in compound.columns) or tuple(each.name for each in released[0].after.shown)
+    first = released[0]
+    columns = tuple(name for name, _ in compound.columns) or tuple(each.name for each in first.after.shown)
+    columns = columns or (*first.keys, *(output.name for output in first.plans[0].outputs))
     return answer_of(view, columns, stated)
 
 
@@ -93,15 +96,18 @@ def _beside(branch: BranchRelease) -> list[tuple[Plan, NoisyTable]]:
 def _branch_view(branch: BranchRelease, confidence: Fraction, *, consistent: bool) -> View:
     """Return the rows of one SELECT: those of all its levels, after its post-processing."""
     both = _both(branch)
-    kept = [tuple(branch.keys.index(name) for name in level) for level in branch.levels]
-    levels = [Level(at, plan, noisy) for at, (plan, noisy) in zip(kept, both, strict=True)]
-    names: list[str] = []
+    fitted: dict[Fraction, list[Level]] = {}
+    places = [tuple(sorted(map(branch.keys.index, level))) for level in branch.levels]
+    if branch.adds_up:
+        both = [(each.plan, each.noisy) for each in fitted_levels(*both[0], places, confidence)]
 
     def of_levels(level: Fraction) -> list[list[NoisyColumn]]:
-        found = [uncut_columns(plan, noisy, level) for plan, noisy in both]
         if branch.adds_up:
-            found, agreed = added_up(levels, found, level)
-            names[:] = agreed
+            if level not in fitted:
+                fitted[level] = fitted_levels(branch.plans[0], branch.noisy[0], places, level)
+            found = agreeing_columns(fitted[level], places, level)
+        else:
+            found = [uncut_columns(plan, noisy, level) for plan, noisy in both]
         found = [cut_to_possible(plan, each) for (plan, _), each in zip(both, found, strict=True)]
         if not consistent:
             return found
@@ -111,24 +117,27 @@ def _branch_view(branch: BranchRelease, confidence: Fraction, *, consistent: boo
     def columns_at(level: Fraction) -> list[NoisyColumn]:
         rows = sum(len(noisy.keys) for _, noisy in both)
         given = [_repeated(column, rows) for column, _ in _numbers(branch, level)]
-        return [*(_joined(columns) for columns in zip(*of_levels(level), strict=True)), *given]
+        found = [_in_order(_joined(columns), order) for columns in zip(*of_levels(level), strict=True)]
+        return [*found, *given]
 
     each_level = [
         released_view(plan, noisy, columns, confidence)
         for (plan, noisy), columns in zip(both, of_levels(confidence), strict=True)
     ]
-    released = _with_asides(branch, _stacked(branch, each_level), confidence)
+    stacked = _with_asides(branch, both, _stacked(branch, each_level), confidence)
+    order = range(len(stacked.rows)) if branch.is_plain else _totals_first(stacked.rows, branch.keys)
+    released = stacked if branch.is_plain else replace(stacked, rows=[stacked.rows[at] for at in order])
     outputs = [output.name for output in branch.plans[0].outputs]
     outputs += [column.name for column, _ in _numbers(branch, confidence)]
     if branch.after.shown:
         parts = parts_of_outputs(branch.plans[0])
         view = computed_view(outputs, branch.after, released, columns_at, confidence, parts)
     else:
-        view = replace(released, rows=apply_postprocessing(released.rows, branch.after))
+        kept = apply_postprocessing(released.rows, branch.after)
+        view = replace(released, rows=kept, rolled=rolled_up(kept, {key: key for key in branch.keys}))
     if branch.is_plain:
         return view
-    note = ADDED_UP.format(names=", ".join(names)) if names else LEFT_ALONE
-    return replace(view, notes=(*view.notes, note))
+    return replace(view, notes=(*view.notes, ADDED_UP if branch.adds_up else LEFT_ALONE))
 
 
 def _numbers(branch: BranchRelease, confidence: Fraction) -> list[tuple[NoisyColumn, tuple[PlannedOutput, Plan]]]:
@@ -146,7 +155,7 @@ def _repeated(column: NoisyColumn, rows: int) -> NoisyColumn:
     return NoisyColumn(column.name, column.values * rows, column.low * rows, column.high * rows)
 
 
-def _with_asides(branch: BranchRelease, view: View, confidence: Fraction) -> View:
+def _with_asides(branch: BranchRelease, both: Released, view: View, confidence: Fraction) -> View:
     """Return rows with the columns that asides give them."""
     if not branch.asides:
         return view
@@ -158,8 +167,8 @@ def _with_asides(branch: BranchRelease, view: View, confidence: Fraction) -> Vie
             types[name] = each.parts[0][0].keys[-1].type
             added[name] = [
                 value
-                for level, part in zip(_both(branch), each.parts, strict=True)
-                for value in _modes(level[1], *part, confidence)
+                for (_, level), part in zip(both, each.parts, strict=True)
+                for value in _modes(level, *part, confidence)
             ]
     for column, (output, plan) in _numbers(branch, confidence):
         kinds[column.name] = output.kind
@@ -205,6 +214,26 @@ def _stacked(branch: BranchRelease, levels: Sequence[View]) -> View:
     return View(rows, types, levels[0].kinds, lower)
 
 
+def _totals_first(rows: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> list[int]:
+    """Return the places of rows with each total before the groups inside it, and groups in their own order."""
+    ranks: list[dict[Any, int]] = [{} for _ in keys]
+    for row in rows:
+        for key, rank in zip(keys, ranks, strict=True):
+            if not row[grouping_name(key)]:
+                rank.setdefault(row[key], len(rank) + 1)
+
+    def order(at: int) -> list[int]:
+        both = zip(keys, ranks, strict=True)
+        return [0 if rows[at][grouping_name(key)] else rank[rows[at][key]] for key, rank in both]
+
+    return sorted(range(len(rows)), key=order)
+
+
+def _in_order(column: NoisyColumn, order: Sequence[int]) -> NoisyColumn:
+    values, low, high = (tuple([ends[at] for at in order]) for ends in (column.values, column.low, column.high))
+    return NoisyColumn(column.name, values, low, high)
+
+
 def _union(compound: Compound, views: Sequence[View]) -> View:
     """Return the rows of all branches, by the names of the first one's columns."""
     wanted = dict(compound.columns)
@@ -240,7 +269,7 @@ def _kind(at: int, views: Sequence[View]) -> str:
 def _notes(branch: BranchRelease, confidence: Fraction, *, alone: bool) -> list[str]:
     """Return the facts about each level; a fact about all of them once."""
     found: list[tuple[str, list[str]]] = []
-    for level, (plan, noisy) in zip(branch.levels, _both(branch), strict=True):
+    for level, (plan, noisy) in zip(branch.levels, _both(branch), strict=not branch.adds_up):
         lines = [*bounds_lines(plan, bounds_record(plan, noisy, confidence)), *question_notes(plan, branch.after)]
         found.append((f"By {', '.join(level)}" if level else "In all", lines))
     for each in branch.asides:

@@ -28,6 +28,7 @@ from tacit.asking.plan_report import PlanReport
 from tacit.asking.protected_table import Table, travelled_question
 from tacit.asking.question import Question, left_record, warn_if_large, what_is_left
 from tacit.asking.session import Session
+from tacit.asking.united_question import question_of
 from tacit.asking.verbs import Verbs
 
 __all__ = [
@@ -54,6 +55,7 @@ __all__ = [
     "fact_text",
     "left_record",
     "public",
+    "question_of",
     "read_learn",
     "refuse_unapplied_people",
     "sent_as",

@@ -359,6 +359,7 @@ def asked_key(query: Query, spend: Spend) -> str:
         (spend.epsilon, spend.delta, spend.delta_keys, spend.delta_noise, spend.delta_rho, spend.noise),
         spend.confidence if draws else None,  # other intervals are post-processing
         weights,
+        *((query.levels,) if query.levels else ()),
     )
     return "asked " + hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()
 

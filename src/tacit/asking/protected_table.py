@@ -21,7 +21,7 @@ from tacit.asking.learned import KnownFacts
 from tacit.asking.listed_keys import listed_question
 from tacit.asking.question import Question, what_is_left
 from tacit.asking.session import ALONE, Beside, Session
-from tacit.asking.united_question import compound_question
+from tacit.asking.united_question import compound_question, question_of
 from tacit.asking.verbs import Verbs
 from tacit.errors import InvalidParameter, QueryRefused, printable
 from tacit.hold import holding
@@ -46,7 +46,7 @@ class Table(Verbs[Question]):
         return replace(self, frame=frame)
 
     def _question(self, query: Query) -> Question:
-        return Question(self.session, query)
+        return question_of(self.session, query)
 
     def join(self, other: "Table | PublicTable", *, on: Any, how: str = "inner", most: int = 1) -> "Table":
         """Return this table's rows beside the rows of another that match them.
@@ -227,7 +227,7 @@ def travelled_question(
         beside = beside.and_also(tables(name).session)
     for public in found.values():
         beside = beside.and_also(public)
-    return Question(table.session.about(relation, beside), query)
+    return question_of(table.session.about(relation, beside), query)
 
 
 def _relation(session: Session) -> Relation:

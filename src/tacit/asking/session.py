@@ -28,6 +28,7 @@ from tacit.asking.learned import (
 from tacit.asking.paying import OpenCharge, Payment, spend
 from tacit.engine import Engine, Stored, derived_source, open_engine
 from tacit.errors import InvalidParameter, LedgerError, QueryRefused
+from tacit.exact import all_groups
 from tacit.hold import longest
 from tacit.ledger import Asker, Learning, Ledger, RegisteredTable
 from tacit.noise import fresh_bytes
@@ -254,7 +255,8 @@ class Session:
         """Read rows, add noise, and return the only thing that leaves."""
         salt = fresh_bytes(SALT_BYTES).hex()
         with self.engine.moment(), closing(self.engine.parts(plan, salt)) as exact:  # bounded, still secret
-            noisy = joined([*map(partial(release, plan), exact)])  # noise enters here and nowhere else
+            tables = [all_groups(exact)] if plan.levels else exact  # a level is a total of all groups
+            noisy = joined([*map(partial(release, plan), tables)])  # noise enters here and nowhere else
             return noisy.with_texts(self.engine.texts(plan, noisy.keys))
 
     def key_of(self, asked: str) -> str:

@@ -60,13 +60,13 @@ class CompoundReport(PlanReport):
         if foreseen is None:
             raise ValueError("a compound question has its plans")
         plans = foreseen.planned.plans
-        lines = [f"{len(plans)} questions, charged together: {self.loss}, all or nothing."]
+        lines = [f"{len(plans)} questions, charged together: {self.loss}, all or nothing."] if len(plans) > 1 else []
         if self.wanted:
             whole = replace(plans[0], spend=replace(plans[0].spend, epsilon=foreseen.planned.spend.epsilon))
             lines.append(learning_in_words(whole, self.wanted, self.loss, self.parts, self.confidence))
         else:
             for label, plan in zip(self.labels, plans, strict=True):
-                lines += [f"--- {label}", plan_in_words(plan, self.confidence)]
+                lines += [*([f"--- {label}"] if len(plans) > 1 else []), plan_in_words(plan, self.confidence)]
             lines += [
                 f"Learned first, and kept: {each.words}, for ε = {show(each.plan.spend.epsilon)} of it."
                 for each in self.wanted
@@ -130,7 +130,7 @@ class CompoundQuestion(Question):
         """Return what was released for each branch, and for what is looked up beside it."""
         given = iter(zip(plans, noisy, strict=True))
         released = []
-        for branch, session, (levels, asides) in zip(self.compound.branches, self.sessions, self._asked(), strict=True):
+        for branch, (levels, asides) in zip(self.compound.branches, self._asked(), strict=True):
             own = list(islice(given, len(levels)))
             beside = [
                 AsideRelease(aside, list(islice(given, len(parts))))
@@ -144,7 +144,7 @@ class CompoundQuestion(Question):
                     tuple(noisy for _, noisy in own),
                     branch.query.after,
                     branch.is_plain,
-                    adds_up(branch, session.declaration),
+                    adds_up(branch),
                     tuple(beside),
                 )
             )
@@ -154,9 +154,9 @@ class CompoundQuestion(Question):
         """The question of each level of each branch, and those of its asides, with the sessions of their rows."""
         found = []
         for branch, session, of_asides in zip(self.compound.branches, self.sessions, self.aside_sessions, strict=True):
-            levels = [(session, query) for query in level_queries(branch, session.declaration)]
+            levels = [(session, query) for query in level_queries(branch)]
             asides = [
-                [(own, query) for query in aside_queries(branch, aside, own.declaration)]
+                [(own, query) for query in aside_queries(branch, aside)]
                 for aside, own in zip(branch.asides, of_asides, strict=True)
             ]
             found.append((levels, asides))
@@ -188,6 +188,15 @@ class CompoundQuestion(Question):
         )
 
 
+def question_of(session: Session, query: Query) -> Question:
+    """Return the question of a checked query; one with totals is of several levels."""
+    if not query.levels:
+        return Question(session, query)
+    names = [key.name for key in query.keys]
+    levels = tuple(tuple(names[each] for each in level) for level in query.levels)
+    return compound_question(Compound((Branch(replace(query, levels=()), levels),)), lambda own: (session, own))
+
+
 def compound_question(compound: Compound, session_of: Callable[[Query], tuple[Session, Query]]) -> CompoundQuestion:
     """Return the question of several parts; `session_of` gives a SELECT's own session, and its query with ranges."""
     branches, sessions, of_asides = [], [], []
@@ -199,7 +208,7 @@ def compound_question(compound: Compound, session_of: Callable[[Query], tuple[Se
         sessions.append(session)
         of_asides.append(tuple(own for own, _ in asides))
     whole = replace(compound, branches=tuple(branches))
-    first = level_queries(branches[0], sessions[0].declaration)[0]
+    first = level_queries(branches[0])[0]
     held = longest(each.hold for each in (*sessions, *(own for asides in of_asides for own in asides)))
     base = replace(sessions[0].base or sessions[0], hold=held)
     question = CompoundQuestion(base, first, whole, tuple(sessions), tuple(of_asides))

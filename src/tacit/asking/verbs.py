@@ -6,7 +6,7 @@ verbs: a table that is open here (`asking.py`), and one on a server (the room `r
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, Never, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, Never, Self, TypeVar
 
 from tacit import query as language
 from tacit.errors import InvalidParameter, QueryRefused, unknown_name
@@ -73,13 +73,22 @@ class Verbs(Generic[Asked]):
         """Return the table with new columns made from its own, e.g. derive(total="price * quantity")."""
         return self._with(language.add_derived(self.frame, expressions))
 
-    def group_by(self, *names: str | Col | Sequence[str | Col], keys: Any = None, smallest: int | None = None) -> Self:
+    def group_by(
+        self,
+        *names: str | Col | Sequence[str | Col],
+        keys: Any = None,
+        smallest: int | None = None,
+        totals: bool | Literal["all"] = False,
+    ) -> Self:
         """Return the table grouped by columns; `keys` lists the public groups, as values, tuples or a frame.
 
         Groups that are not listed are found, once, for a part of epsilon: down to about 100 people, or to `smallest`,
         e.g. group_by("ward", smallest=50). plan(epsilon=1) shows the cost.
+
+        With `totals`, the answer has the total of all groups and of each key inside the one before it, or with "all"
+        of every combination of keys. Counts and sums of all levels add up.
         """
-        return self._with(language.add_keys(self.frame, names, keys, smallest))
+        return self._with(language.add_keys(self.frame, names, keys, smallest, totals))
 
     def agg(self, *unnamed: AggregateSpec, **aggregates: AggregateSpec) -> Asked:
         """Return a question for several aggregates in one pass, e.g. agg(n=tacit.count(), stay=tacit.mean("days")).

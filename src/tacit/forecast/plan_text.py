@@ -57,6 +57,7 @@ def plan_in_words(plan: Plan, confidence: Fraction = Fraction(95, 100), *, path:
         is_vector = release.parts[0].kind == "scaled"
         lines.extend((scaled_release if is_vector else _release)(number, release, plan))
     lines.extend(totals_lines(plan))
+    lines.extend(level_lines(plan))
     for draw in plan.quantiles:
         lines.extend(_draw(draw, plan))
     if plan.choice is not None:
@@ -68,6 +69,16 @@ def plan_in_words(plan: Plan, confidence: Fraction = Fraction(95, 100), *, path:
     lines.extend([f"After the noise, free: {'; '.join(after)}."] if after else [])
     lines.extend(_promise(plan))
     return "\n".join(lines)
+
+
+def level_lines(plan: Plan) -> list[str]:
+    """Return which totals have noise of their own."""
+    lines = []
+    for level in plan.levels:
+        name = ", ".join(plan.keys[each].name for each in level.kept) or "all groups together"
+        part = float(sum(release.share for release in level.releases))
+        lines.append(f"Totals of {name}: noise of their own for {part:.1%} of the loss, fitted to the groups.")
+    return lines
 
 
 def _reading(plan: Plan) -> list[str]:

@@ -214,6 +214,17 @@ class Threshold:
 
 
 @dataclass(frozen=True)
+class PlannedLevel:
+    """Totals of a plan's groups with noise of their own: the groups that are equal in these keys, added up.
+
+    Its releases have the parts of the plan's, in their order.
+    """
+
+    kept: tuple[int, ...]  # places among the plan's keys
+    releases: tuple[NoisyRelease, ...]
+
+
+@dataclass(frozen=True)
 class Cells:
     """What a profile groups a unit's rows by; no keys: a unit is one cell."""
 
@@ -250,6 +261,7 @@ class Plan:
     # what is learned: the groups are bins, and the cells of a unit are those of `cells`
     profiles: tuple[Profile, ...] = ()
     cells: "Cells | None" = None
+    levels: tuple[PlannedLevel, ...] = ()  # totals of the groups that have noise of their own
     public_rows: int | None = None  # how many rows there are, where the curator declares that in public
     instead_of: NoiseKind | None = None  # the noise that would err less, where the budget has no room for it
     learned: "tuple[Fact, ...]" = field(default=(), repr=False, compare=False)  # the facts that caps were read off
@@ -280,7 +292,8 @@ class Plan:
     @property
     def events(self) -> tuple[Event, ...]:
         """What will run, for the ledger."""
-        noise: tuple[Event, ...] = tuple(release.event for release in (*self.releases, *self.totals))
+        own = [release for level in self.levels for release in level.releases]
+        noise: tuple[Event, ...] = tuple(release.event for release in (*self.releases, *own, *self.totals))
         for draw in self.quantiles:
             noise += draw.events
         noise += self.choice.events if self.choice else ()
@@ -364,5 +377,6 @@ def question_key(plan: Plan) -> str:
     learned: tuple[object, ...] = (plan.scaling, plan.totals, plan.profiles, plan.cells)
     of_people = tuple(getattr(draw, "of", None) == "people" for draw in plan.quantiles)
     learned += (of_people,) if any(of_people) else ()
+    learned += (plan.levels,) if plan.levels else ()
     parts += learned if any(learned) else ()
     return hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()

@@ -22,6 +22,7 @@ from tacit.plan.bounds.scaling import UNBOUNDED
 from tacit.plan.choices import UnitBounds, choice_of, with_quantiles_of
 from tacit.plan.groups import public_keys, refuse_private_keys, threshold_for
 from tacit.plan.layout import UNITS, Bounds, Layout, lay_out
+from tacit.plan.levels import plan_with_levels
 from tacit.plan.outputs import FAMILIES
 from tacit.plan.plan import (
     Choice,
@@ -153,6 +154,13 @@ def make_plan(query: Query, declaration: Declaration, spend: Spend, facts: Facts
 
     `facts` are what was learned. A bound that is neither given by hand nor learned yet is refused.
     """
+    if query.levels:
+        groups = replace(query, levels=())
+
+        def of_noise(noise: NoiseKind) -> Plan:
+            return make_plan(groups, declaration, replace(spend, noise=noise), facts)
+
+        return plan_with_levels(query, spend, make_plan(groups, declaration, spend, facts), of_noise)
     query = with_quantiles_of(query, declaration)
     if (halves := halves_of(query, declaration, spend)) is not None:
         plan = _mixed_plan(query, halves, declaration, spend, facts)

@@ -22,7 +22,6 @@ from tacit.query.after.spans import (
 from tacit.query.check import type_of
 from tacit.query.column_expressions import Col, col
 from tacit.query.compound import (
-    ADDED_UP_MOST,
     Aside,
     Branch,
     Compound,

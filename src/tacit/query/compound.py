@@ -12,14 +12,13 @@ from math import prod
 
 from tacit.errors import QueryRefused
 from tacit.query.after.after_check import kind_of_aggregate
-from tacit.query.kind import value_of
 from tacit.query.limits import PUBLIC_KEYS_MAX
-from tacit.query.nodes import Call, Column, Expression, PostProcessing, Query, Scalar, Type, columns_of
-from tacit.query.typecheck import canonical, column_kinds, kind_of
+from tacit.query.nodes import Column, PostProcessing, Query, Scalar, Type, columns_of
+from tacit.query.typecheck import column_kinds, kind_of
 from tacit.tables import Declaration
 
-# Totals are made to agree with the rows below them up to this many rows.
-ADDED_UP_MOST = 500
+# Numbers of a group that are the sums, or come from the sums, of those of its parts.
+ADDITIVE = frozenset({"count", "sum", "mean"})
 NUMBERS: tuple[Type, ...] = ("int", "decimal", "float")
 
 
@@ -77,47 +76,35 @@ def grouping_name(key: str) -> str:
     return f"GROUPING({key})"
 
 
-def adds_up(branch: Branch, declaration: Declaration) -> bool:
-    """Return whether levels are of the same rows: all keys are listed in public, and they are not too many."""
-    lists = _listed(branch.query, declaration)
-    if branch.is_plain or lists is None:
-        return False
-    rows = sum(prod(len(lists[key]) for key in level) for level in branch.levels)
-    return rows <= ADDED_UP_MOST
+def adds_up(branch: Branch) -> bool:
+    """Return whether the levels are totals of one another: counts, sums and means, and one level has all keys."""
+    kinds = {output.aggregate.kind for output in branch.query.outputs}
+    keys = {key.name for key in branch.query.keys}
+    return not branch.is_plain and kinds <= ADDITIVE and any(set(level) == keys for level in branch.levels)
 
 
-def level_queries(branch: Branch, declaration: Declaration) -> tuple[Query, ...]:
-    """Return the question of each level.
-
-    Where keys are public, groups have the rows with listed keys. So has a total, or it would be of more rows than they.
-    """
+def level_queries(branch: Branch) -> tuple[Query, ...]:
+    """Return the question of each level, or one question of all levels that add up."""
     if branch.is_one_question:
         return (branch.query,)
-    return tuple(_of_level(branch.query, branch, level, declaration) for level in branch.levels)
+    if adds_up(branch):
+        names = [key.name for key in branch.query.keys]
+        levels = tuple(tuple(sorted(map(names.index, level))) for level in branch.levels)
+        return (replace(branch.query, levels=levels, after=PostProcessing(), columns=()),)
+    return tuple(_of_level(branch.query, level) for level in branch.levels)
 
 
-def aside_queries(branch: Branch, aside: Aside, declaration: Declaration) -> tuple[Query, ...]:
+def aside_queries(branch: Branch, aside: Aside) -> tuple[Query, ...]:
     """Return the questions of an aside: a mode has one for each level, of the same rows as that."""
     if not aside.is_mode:
         return (aside.query,)
     last = aside.query.keys[-1].name
-    return tuple(_of_level(aside.query, branch, (*level, last), declaration) for level in branch.levels)
+    return tuple(_of_level(aside.query, (*level, last)) for level in branch.levels)
 
 
-def _of_level(query: Query, branch: Branch, level: tuple[str, ...], declaration: Declaration) -> Query:
-    lists = _listed(branch.query, declaration) if adds_up(branch, declaration) else None
-    where = query.where
-    for key in branch.query.keys if lists is not None else ():
-        if key.name not in level and lists is not None:
-            inside = _is_one_of(key.expression, lists[key.name])
-            where = inside if where is None else Call("and", (where, inside))
-    return replace(
-        query,
-        keys=tuple(key for key in query.keys if key.name in level),
-        where=None if where is None else canonical(where, column_kinds(declaration)),
-        after=PostProcessing(),
-        columns=(),
-    )
+def _of_level(query: Query, level: tuple[str, ...]) -> Query:
+    keys = tuple(key for key in query.keys if key.name in level)
+    return replace(query, keys=keys, after=PostProcessing(), columns=())
 
 
 def listed_keys(query: Query, declaration: Declaration) -> tuple[tuple[Scalar, ...], ...] | None:
@@ -145,23 +132,6 @@ def listed_keys(query: Query, declaration: Declaration) -> tuple[tuple[Scalar, .
         else:
             return None
     return tuple(product(*lists)) if prod(map(len, lists)) <= PUBLIC_KEYS_MAX else None
-
-
-def _listed(query: Query, declaration: Declaration) -> Mapping[str, Sequence[Scalar]] | None:
-    """Return the public values of each key; None if one has none, or if they are listed in combinations."""
-    found: dict[str, Sequence[Scalar]] = {}
-    for key in query.keys:
-        facts = declaration.columns.get(key.expression.name) if isinstance(key.expression, Column) else None
-        if facts is None or facts.keys is None:
-            return None
-        found[key.name] = facts.keys
-    return None if query.public_keys is not None else found
-
-
-def _is_one_of(expression: Expression, values: Sequence[Scalar]) -> Expression:
-    known = [value for value in values if value is not None]
-    inside: Expression = Call("in", (expression, *map(value_of, known))) if known else value_of(False)
-    return Call("or", (Call("is_null", (expression,)), inside)) if None in values else inside
 
 
 def column_types(query: Query, declaration: Declaration) -> dict[str, Type]:

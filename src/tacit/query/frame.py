@@ -8,13 +8,14 @@ public keys of a CASE, and rankings of the most common keys. Reading text is lef
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Any, TypeAlias
 
 from tacit.errors import InvalidParameter, QueryRefused, did_you_mean
 from tacit.privacy import Number, decimal_meaning, is_long, positive, whole
 from tacit.query.check import check
 from tacit.query.column_expressions import Col, written
+from tacit.query.limits import LEVELS_MOST
 from tacit.query.literal import fraction_meant, refuse_broken_text
 from tacit.query.nodes import (
     Aggregate,
@@ -174,6 +175,7 @@ class Frame:
     keys: tuple[Key, ...] = ()
     public_keys: tuple[tuple[Scalar, ...], ...] | None = None
     smallest: int | None = None
+    levels: tuple[tuple[int, ...], ...] = ()  # the totals asked with the groups, as places among the keys
     within: int = 0  # the work that a row takes before these are there, in steps (`limits.py`)
     # of a join: the columns of each of its tables, as they are called there and in the declaration
     tables: Mapping[str, Mapping[str, str]] | None = None
@@ -200,11 +202,15 @@ def add_derived(frame: Frame, given: Mapping[str, str | Col]) -> Frame:
 
 
 def add_keys(
-    frame: Frame, given: Sequence[str | Col | Sequence[str | Col]], keys: object = None, smallest: object = None
+    frame: Frame,
+    given: Sequence[str | Col | Sequence[str | Col]],
+    keys: object = None,
+    smallest: object = None,
+    totals: object = False,
 ) -> Frame:
     """Return the question asked of each group of rows; `keys` lists the public groups, as values, tuples or a frame.
 
-    If no groups are listed, they are found; `smallest` is down to how many people.
+    If no groups are listed, they are found; `smallest` is down to how many people. `totals` adds a ROLLUP or a CUBE.
     """
     if frame.keys:
         raise QueryRefused("group_by was already called\nhint: name all keys in one group_by('a', 'b')")
@@ -219,7 +225,27 @@ def add_keys(
     if smallest is not None and keys is not None:
         raise QueryRefused("groups that are listed are not looked for\nhint: give keys= or smallest=, not both")
     listed = None if keys is None else read_public_keys(keys, names)
-    return replace(frame, keys=made, public_keys=listed, smallest=read_smallest(smallest))
+    levels = levels_asked(len(made), totals)
+    return replace(frame, keys=made, public_keys=listed, smallest=read_smallest(smallest), levels=levels)
+
+
+def levels_asked(keys: int, totals: object) -> tuple[tuple[int, ...], ...]:
+    """Return the levels of a table with totals, the groups first: all of them, or each inside the next one."""
+    if totals is False:
+        return ()
+    everything = tuple(range(keys))
+    if totals is True:
+        return tuple(everything[:count] for count in range(keys, -1, -1))
+    if totals != "all":
+        raise InvalidParameter(
+            "totals must be True, for the total of each key inside the one before it, or 'all', for every combination"
+            "\nhint: group_by('state', 'town', totals=True)"
+        )
+    if 2**keys > LEVELS_MOST:
+        raise QueryRefused(
+            f"these keys have more than {LEVELS_MOST} levels of totals\nhint: totals=True, or fewer keys"
+        )
+    return tuple(each for count in range(keys, -1, -1) for each in combinations(everything, count))
 
 
 def read_smallest(given: object) -> int | None:
@@ -258,7 +284,7 @@ def make_query(
         smallest=frame.smallest,
         after=after or PostProcessing(),
     )
-    return check(query, frame.declaration, within=frame.within)
+    return replace(check(query, frame.declaration, within=frame.within), levels=frame.levels)
 
 
 def default_name(frame: Frame, asked: AggregateSpec) -> str:

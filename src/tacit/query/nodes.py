@@ -381,5 +381,7 @@ class Query:
     columns: tuple[str, ...] = ()
     # the rows of the question, if they are not the table's own; expressions then read this relation's columns
     relation: Relation | None = None
+    # the totals that are asked with the groups: the places of the keys of each level, the groups' own first
+    levels: tuple[tuple[int, ...], ...] = field(default=(), repr=False)
     # the text's names for columns of that relation, if they differ
     names: tuple[tuple[str, str], ...] = field(default=(), compare=False, repr=False)

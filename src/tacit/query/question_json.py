@@ -7,6 +7,7 @@ unit) stand beside it (`rows_json.py`).
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, get_args
 
@@ -14,7 +15,7 @@ from tacit.errors import InvalidParameter, QueryRefused, TacitError
 from tacit.json_wire import scalar_from, scalar_record
 from tacit.privacy import from_text, to_text, whole
 from tacit.query.check import check
-from tacit.query.frame import read_smallest
+from tacit.query.frame import levels_asked, read_smallest
 from tacit.query.kind import value_of
 from tacit.query.limits import DEPTH_MAX, KEYS_MAX, OUTPUTS_MAX
 from tacit.query.literal import fraction_meant, refuse_broken_text
@@ -73,6 +74,7 @@ def question_record(query: Query) -> dict[str, Any]:
         if query.public_keys is None
         else [[scalar_record(part) for part in key] for key in query.public_keys],
         **({} if query.smallest is None else {"smallest": query.smallest}),
+        **({"levels": [list(level) for level in query.levels]} if query.levels else {}),
         "outputs": [{"name": output.name, **_written_aggregate(output.aggregate)} for output in query.outputs],
         "having": written(after.having),
         "order": [
@@ -99,6 +101,7 @@ def question_from(record: object, declaration: Declaration, within: int = 0) -> 
         raise
     except Exception:  # noqa: BLE001 - a tree that no door makes may break a rule that every door keeps
         raise QueryRefused(f"the question is not one that the doors make{_LACKING}") from None
+    checked = replace(checked, levels=_levels(query.levels, len(checked.keys)))
     named = [*(key.name for key in checked.keys), *(output.name for output in checked.outputs)]
     if sorted(checked.columns) != sorted(named):
         raise QueryRefused(f"columns must name each key and aggregate once{_LACKING}")
@@ -151,7 +154,7 @@ def _written_aggregate(aggregate: Aggregate) -> dict[str, Any]:
 
 def _read(record: object) -> Query:
     names = ("format", "table", "where", "keys", "public_keys", "outputs", "having", "order", "limit", "offset")
-    given = as_object(record, (*names, "columns", "smallest"), "a question")
+    given = as_object(record, (*names, "columns", "smallest", "levels"), "a question")
     if given.get("format") != FORMAT:
         raise InvalidParameter(f"the question's format is not {FORMAT}\nhint: use a client of this server's version")
     after = PostProcessing(
@@ -167,9 +170,19 @@ def _read(record: object) -> Query:
         keys=tuple(map(_key, as_list(given.get("keys"), "keys", KEYS_MAX))),
         public_keys=None if given.get("public_keys") is None else tuple(map(_public_key, given["public_keys"])),
         smallest=read_smallest(given.get("smallest")),
+        levels=tuple(
+            tuple(as_list(level, "a level", KEYS_MAX)) for level in as_list(given.get("levels"), "levels", 64)
+        ),
         after=after,
         columns=tuple(as_text(each, "a column") for each in as_list(given.get("columns"), "columns", 2 * OUTPUTS_MAX)),
     )
+
+
+def _levels(given: tuple[tuple[Any, ...], ...], keys: int) -> tuple[tuple[int, ...], ...]:
+    """Return the levels of totals, which are those that `totals` asks for."""
+    if given not in (levels_asked(keys, totals=False), levels_asked(keys, totals=True), levels_asked(keys, "all")):
+        raise QueryRefused(f"levels must be those of totals=True or totals='all'{_LACKING}")
+    return given
 
 
 def _expression(record: Any, depth: int = 1) -> Expression | None:

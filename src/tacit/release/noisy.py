@@ -11,15 +11,16 @@ Out goes a noisy table, and nothing else of the exact one. There are five kinds 
 4. A ranking. The best of the public keys are chosen, and their counts stay secret (`_choose_keys`).
 5. A round of learning. A vector of sums gets Gaussian noise (`release_integers`).
 
-Totals of the whole table (what bounding left, and what it took) are numbers too, with one draw each.
+Totals of the whole table (what bounding left, and what it took) are numbers too, with one draw each, and so are the
+totals of a level of groups (`_add_noise_to_level`).
 
 Random bits come from `tacit.noise`. A session charges the ledger for all of this before an engine reads any row.
 """
 
 from tacit.errors import InvalidParameter
-from tacit.exact import UNITS, ExactIntegers, ExactTable
+from tacit.exact import UNITS, ExactIntegers, ExactTable, added_to_levels
 from tacit.noise import DiscreteGaussian, DiscreteLaplace, DiscreteStaircase, IntegerNoise
-from tacit.plan import Choice, NoisyRelease, Plan, QuantileDraw
+from tacit.plan import Choice, NoisyRelease, Plan, PlannedLevel, QuantileDraw
 from tacit.privacy import GaussianNoise, LaplaceLaw, StaircaseLaw, combined
 from tacit.release.noisy_table import Key, NoisyTable
 from tacit.selection import NoisyMax, Rate, Target, TopK, draw_quantiles
@@ -50,7 +51,9 @@ def release(plan: Plan, exact_table: ExactTable) -> NoisyTable:
         for each in (plan.totals if exact_table.totals else ())
     )
     if plan.threshold is None:  # the order of public keys is public, and stays
-        return NoisyTable(tuple(keys), tuple(tuple(map(tuple, each)) for each in noisy_shown), noisy_totals)
+        noisy_levels = tuple(_add_noise_to_level(each, plan, exact_table) for each in plan.levels)
+        noisy_cells = tuple(tuple(map(tuple, each)) for each in noisy_shown)
+        return NoisyTable(tuple(keys), noisy_cells, noisy_totals, noisy_levels)
     return NoisyTable.sorted_by_key(keys, noisy_shown, noisy_totals)
 
 
@@ -91,6 +94,24 @@ def _add_noise(each: NoisyRelease, plan: Plan, exact_table: ExactTable, *, once:
         combined((1, exact_table.part_values(part, plan)), (1, noise[index * groups : (index + 1) * groups])).tolist()
         for index, part in enumerate(each.parts)
     ]
+
+
+def _add_noise_to_level(level: PlannedLevel, plan: Plan, exact_table: ExactTable) -> NoisyTable:
+    """Return the totals of a level, each part with fresh noise.
+
+    Privacy: the noise is made for all that one unit may add to the groups together, in L1; a total moves by no more
+    (docs/proofs/totals.md). All groups must be in the one exact table.
+    """
+    noisy_parts = []
+    keys: list[Key] = []
+    for each in level.releases:
+        noisy_release = []
+        for part in each.parts:
+            keys, exact_totals = added_to_levels(level.kept, exact_table.keys, exact_table.part_values(part, plan))
+            noise = _sampler(each).sample(len(keys))
+            noisy_release.append(tuple(combined((1, exact_totals), (1, noise)).tolist()))
+        noisy_parts.append(tuple(noisy_release))
+    return NoisyTable(tuple(keys), tuple(noisy_parts))
 
 
 def _sampler(each: NoisyRelease) -> IntegerNoise:

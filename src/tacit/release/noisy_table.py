@@ -6,7 +6,7 @@ confidence. Everything here is released already: no function sees an exact value
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from fractions import Fraction
 from itertools import chain
@@ -31,6 +31,7 @@ class NoisyTable:
     keys: tuple[Key, ...]
     parts: tuple[tuple[tuple[int, ...], ...], ...]  # [release][part][group]
     totals: tuple[tuple[int, ...], ...] = ()  # [release of totals][part]
+    levels: "tuple[NoisyTable, ...]" = ()  # of each level of the plan, its totals
 
     @classmethod
     def sorted_by_key(
@@ -49,7 +50,8 @@ class NoisyTable:
         if not texts:
             return self
         keys = [tuple(texts.get(part, part) if isinstance(part, str) else part for part in key) for key in self.keys]
-        return NoisyTable.sorted_by_key(keys, self.parts, self.totals)
+        levels = tuple(each.with_texts(texts) for each in self.levels)
+        return replace(NoisyTable.sorted_by_key(keys, self.parts, self.totals), levels=levels)
 
     def to_json(self, *, stamp: str | None = None, basis: Mapping[str, Any] | None = None) -> str:
         """Return it as text for the ledger.
@@ -76,13 +78,16 @@ class NoisyTable:
         return tuple(map(cls._from_record, _read(text, FORMAT_TOGETHER)["together"]))
 
     def _record(self) -> dict[str, Any]:
-        return {"keys": keys_record(self.keys), "parts": self.parts, "totals": self.totals}
+        record = {"keys": keys_record(self.keys), "parts": self.parts, "totals": self.totals}
+        levels = [{"keys": keys_record(each.keys), "parts": each.parts} for each in self.levels]
+        return record | ({"levels": levels} if levels else {})
 
     @classmethod
     def _from_record(cls, record: Mapping[str, Any]) -> "NoisyTable":
         keys = keys_from(record["keys"])
         parts = tuple(tuple(tuple(part) for part in release) for release in record["parts"])
-        return cls(keys, parts, tuple(tuple(each) for each in record.get("totals", ())))
+        levels = tuple(map(cls._from_record, record.get("levels", ())))
+        return cls(keys, parts, tuple(tuple(each) for each in record.get("totals", ())), levels)
 
 
 def keys_record(keys: Sequence[Key]) -> Sequence[Sequence[Any]]:

@@ -20,7 +20,17 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tacit.answer import Answer, advised, answer_record
-from tacit.asking import Catalog, Description, Question, Table, left_record, sent_as, travelled_question, what_is_left
+from tacit.asking import (
+    Catalog,
+    Description,
+    Question,
+    Table,
+    left_record,
+    question_of,
+    sent_as,
+    travelled_question,
+    what_is_left,
+)
 from tacit.errors import BeingAnswered, InvalidParameter, LedgerError, QueryRefused, TacitError, printable
 from tacit.hold import PublicClock, hold_text, noting
 from tacit.json_wire import write_json
@@ -350,7 +360,7 @@ class Desk:
         if wording.sql is None and isinstance(wording.tree, dict) and wording.tree.get("rows") is not None:
             return travelled_question(table, wording.tree, lambda each: self._seen(person, each), self._public)
         if wording.sql is None:
-            return Question(table.session, question_from(wording.tree, table.frame.declaration))
+            return question_of(table.session, question_from(wording.tree, table.frame.declaration))
         others, most = self._others(person, table, wording)
         words = {**wording.sql_words, "most": {**most, **wording.sql_words.get("most", {})}}
         return table.sql(wording.sql, tables=others, **words)

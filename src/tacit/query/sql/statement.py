@@ -16,6 +16,7 @@ from tacit.query.check import check
 from tacit.query.compound import Branch, grouping_name
 from tacit.query.joins import NamedRows
 from tacit.query.kind import INT, value_of
+from tacit.query.limits import LEVELS_MOST
 from tacit.query.literal import fraction_meant
 from tacit.query.nodes import (
     Aggregate,
@@ -512,9 +513,6 @@ def word_of(node: exp.Expr) -> str:
 
 
 # --- the levels of ROLLUP, CUBE and GROUPING SETS ---
-
-# More levels than this are not asked at once: each gets its share of epsilon.
-LEVELS_MOST = 64
 
 Names = tuple[str, ...]
 

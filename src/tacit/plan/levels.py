@@ -1,0 +1,158 @@
+"""Levels: the totals of a grouped table, and the part of the loss that each of them gets for noise of its own.
+
+Every total is the sum of its groups' bounded numbers, before noise. One unit has one weight for all levels. So a level
+moves in L1 by no more than the groups do (docs/proofs/totals.md), and its noise is made for that. A level without a
+share is read off the groups. Shares are chosen from public numbers only: how many groups each level has.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from itertools import pairwise
+from math import inf, sqrt
+
+from tacit.plan.plan import NoiseKind, NoisyRelease, Part, Plan, PlannedLevel, Sensitivity, Spend
+from tacit.plan.split import rounded_shares, standard_deviation, with_noise
+from tacit.query import Query, Scalar
+
+# A level's error counts by the root of its number of groups, so that neither one total nor many groups decide alone.
+SIZE_POWER = 0.5
+# Levels get a share of their own only if the table's error falls by this factor.
+CLEARLY = 0.95
+STEPS = (0.0, 0.5, 0.8, 1.25, 2.0)
+ROUNDS_MOST = 60
+SHARE_LEAST = 0.002
+TOTAL = "total"
+
+Kept = tuple[int, ...]
+
+
+def plan_with_levels(query: Query, spend: Spend, leaf: Plan, of_noise: Callable[[NoiseKind], Plan]) -> Plan:
+    """Return the plan of a question with totals, from the plan of its groups only.
+
+    `of_noise` makes the plan of its groups with one kind of noise.
+    """
+    if leaf.public_keys is None:  # groups are shown by their own noise, and only those have totals
+        return leaf
+    sizes = level_sizes(query, leaf.public_keys)
+    weights = level_weights(query, spend)
+    whole = _error({tuple(range(len(query.keys))): 1.0}, sizes, weights, leaf)
+    best, best_error, shares = leaf, CLEARLY * whole, dict[Kept, float]()
+    for noise in _kinds(spend, leaf):
+        plan = leaf if leaf.noise == noise and not _is_long(leaf) else of_noise(noise)
+        if _is_long(plan):  # a total would move by the sum of what one unit adds, which this noise does not limit
+            continue
+        found, error = _shares(sizes, weights, plan)
+        if error < best_error:
+            best, best_error, shares = plan, error, found
+    return _divided(best, shares, spend) if shares else leaf
+
+
+def level_name(query: Query, kept: Kept) -> str:
+    """Return how `weights` names a level: by its last key in a ROLLUP, otherwise by all of its keys."""
+    names = [query.keys[each].name for each in kept]
+    order = sorted(query.levels, key=len)
+    is_chain = all(set(one) < set(two) for one, two in pairwise(order))
+    return (names[-1] if is_chain else ", ".join(names)) if names else TOTAL
+
+
+def level_weights(query: Query, spend: Spend) -> dict[Kept, float]:
+    """Return how much the error of each level counts."""
+    given = dict(spend.weights)
+    return {kept: float(given.get(level_name(query, kept), 1)) for kept in query.levels}
+
+
+def level_sizes(query: Query, keys: Sequence[tuple[Scalar, ...]]) -> dict[Kept, int]:
+    """Return how many groups each level has."""
+    leaf = tuple(range(len(query.keys)))
+    return {
+        kept: len(keys) if kept == leaf else len({tuple(key[each] for each in kept) for key in keys})
+        for kept in query.levels
+    }
+
+
+def _kinds(spend: Spend, leaf: Plan) -> tuple[NoiseKind, ...]:
+    if spend.noise is not None:
+        return (spend.noise,)
+    return ("laplace",) if leaf.noise == "laplace" or spend.delta_rho == 0 else ("laplace", "gaussian")
+
+
+def _is_long(plan: Plan) -> bool:
+    """Whether one unit may move the groups by more in L1 than its noise is made for."""
+    return any(
+        each.summed != "laplace" and each.sensitivity.l1**2 > each.sensitivity.l2_squared for each in plan.releases
+    )
+
+
+def _shares(sizes: Mapping[Kept, int], weights: Mapping[Kept, float], plan: Plan) -> tuple[dict[Kept, float], float]:
+    """Return the share of each level, and the table's error with it: found by steps, each level in turn."""
+    leaf = max(sizes, key=len)
+    shares = {kept: 1.0 if kept == leaf else 0.5 / len(sizes) for kept in sizes}
+    best = _error(_whole(shares), sizes, weights, plan)
+    for _ in range(ROUNDS_MOST):
+        before = best
+        for kept in sizes:
+            for times in STEPS if kept != leaf else STEPS[1:]:
+                tried = _whole(shares | {kept: shares[kept] * times})
+                error = _error(tried, sizes, weights, plan)
+                if error < best * (1 - 1e-6):
+                    shares, best = tried, error
+        if best > before * (1 - 1e-4):
+            break
+    return {kept: share for kept, share in _whole(shares).items() if share >= SHARE_LEAST}, best
+
+
+def _whole(shares: Mapping[Kept, float]) -> dict[Kept, float]:
+    total = sum(shares.values())
+    return {kept: share / total for kept, share in shares.items()}
+
+
+def _error(shares: Mapping[Kept, float], sizes: Mapping[Kept, int], weights: Mapping[Kept, float], plan: Plan) -> float:
+    """Return the table's expected error: each level is read off all levels below it and its own noise."""
+    variances = {kept: _variance(plan, share) for kept, share in shares.items() if share > 0}
+    total = 0.0
+    for kept, size in sizes.items():
+        known = sum(
+            1 / (variance * max(sizes.get(below, 1) / size, 1.0))
+            for below, variance in variances.items()
+            if set(kept) <= set(below)
+        )
+        total += weights[kept] * size**SIZE_POWER * (1 / sqrt(known) if known else inf)
+    return total
+
+
+def _variance(plan: Plan, share: float) -> float:
+    """Return the variance of the first release's noise in units of what one unit adds, at a share of the loss."""
+    release = plan.releases[0]
+    fine = 2.0 ** plan.scaling.vectors[0].shift if plan.scaling is not None else 1.0
+    deviation = standard_deviation(release.summed if release.noise != "staircase" else "laplace", release.scale) / fine
+    return (deviation / share) ** 2 if release.noise != "gaussian" else deviation**2 / share
+
+
+def _divided(plan: Plan, shares: Mapping[Kept, float], spend: Spend) -> Plan:
+    """Return the plan with noise for the groups at their share, and for each level at its own."""
+    leaf = max(shares, key=len)
+    levels = [kept for kept in shares if kept != leaf]
+    parts = dict(zip((leaf, *levels), rounded_shares([shares[each] for each in (leaf, *levels)]), strict=True))
+    noise: NoiseKind = "gaussian" if plan.noise == "gaussian" else "laplace"
+    wanted: list[tuple[tuple[Part, ...], Sensitivity, Fraction]] = []
+    for kept in (leaf, *levels):
+        for each in plan.releases:
+            how_far = each.sensitivity if kept == leaf else of_level(each.sensitivity)
+            wanted.append((each.parts, how_far, each.share * parts[kept]))
+    cells = len(wanted)
+    wanted += [(each.parts, each.sensitivity, each.share) for each in plan.totals]
+    made = with_noise(tuple(wanted), replace(spend, noise=noise), noise)
+    count = len(plan.releases)
+    by_level: list[tuple[NoisyRelease, ...]] = [made[at : at + count] for at in range(0, cells, count)]
+    return replace(
+        plan,
+        releases=by_level[0],
+        levels=tuple(PlannedLevel(kept, own) for kept, own in zip(levels, by_level[1:], strict=True)),
+        totals=made[cells:],
+    )
+
+
+def of_level(groups: Sensitivity) -> Sensitivity:
+    """Return how far one unit can move sums of groups: by no more in L1 than the groups, and so by no more in L2."""
+    return Sensitivity(l0=groups.l0, l1=groups.l1, l2_squared=groups.l1**2, linf=groups.l1)
