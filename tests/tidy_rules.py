@@ -99,7 +99,7 @@ RANDOM_MODULES = ("random", "numpy.random", "np.random")
 # How many names a room may state. A commit that raises one says why.
 FACE_NAMES_MAX = {
     "accounting": 33,
-    "asking": 33,  # commands open tables; a client has the same verbs; a server reads trees; models learn and pay
+    "asking": 34,  # commands open tables; a client has the same verbs; a server reads trees; models learn and pay
     "answer": 38,  # as JSON; on a page; what a ledger keeps, and as an answer; a forecast is made of terms of intervals
     "auditing": 9,  # models too
     "engine": 12,  # relations, public tables, engines by the source, rows coded; a server waits for compiled loops
@@ -109,7 +109,7 @@ FACE_NAMES_MAX = {
     "local": 24,
     "noise": 29,
     "pictures": 27,  # pages draw without a file, in the page's theme and narrow
-    "plan": 102,  # groups that are found; several questions as one; what models read, ask and lack; chosen numbers
+    "plan": 104,  # levels; groups that are found; several questions as one; what models read and lack; chosen numbers
     "privacy": 74,  # amounts of loss with two digits
     "query": 132,  # questions and rows as JSON; relations, joins, compound questions, asides; SQL for other databases
     "release": 9,  # keys as facts keep them; a choice among sums too; a round of learning is integers without a table

@@ -9,7 +9,15 @@ import pyarrow as pa
 import pytest
 
 import tacit
-from tacit.answer.totals import Kept, agreeing_columns, fit_cube, fit_tree, fitted_levels, whole_parts
+from tacit.answer.totals import (
+    Kept,
+    agreeing_columns,
+    fit_cube,
+    fit_tree,
+    fitted_levels,
+    quantile_of_sum,
+    whole_parts,
+)
 from tacit.plan import PlannedLevel, make_plan, make_spend
 from tacit.plan.levels import of_level, plan_with_levels
 from tacit.release import NoisyTable
@@ -226,6 +234,16 @@ def test_whole_parts_add_up_for_any_numbers():
             )
             <= 1
         ).all()
+
+
+@pytest.mark.parametrize("confidence", [Fraction(1, 2), Fraction(4, 5), Fraction(9, 10), CONFIDENCE, Fraction(99, 100)])
+def test_the_quantile_of_a_sum_of_noises_is_above_the_exact_one(confidence):
+    """The distribution of a sum of n Laplace noises is inverted from its characteristic function, (1 + t²)⁻ⁿ."""
+    times = np.linspace(1e-6, 400, 2_000_001)
+    for count in (2, 3, 5, 12, 60, 400):
+        point = quantile_of_sum(count, confidence) * (2 * count) ** 0.5
+        inside = 2 / np.pi * np.trapezoid(np.sin(times * point) / times * (1 + times**2) ** -float(count), times)
+        assert inside >= float(confidence) - 2e-5
 
 
 # ---- The plan.

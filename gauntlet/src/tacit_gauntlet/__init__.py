@@ -64,6 +64,8 @@ MODULES = (
     "tacit_gauntlet.query.computed",
     "tacit_gauntlet.query.computed_mutants",
     "tacit_gauntlet.query.language",
+    "tacit_gauntlet.query.level_mutants",
+    "tacit_gauntlet.query.levels",
     "tacit_gauntlet.query.mutants",
     "tacit_gauntlet.query.relation_mutants",
     "tacit_gauntlet.query.relations",

@@ -194,6 +194,11 @@ TARGETS: dict[str, str | tuple[str, ...]] = {
     "PlannedTogether": "tacit.plan.shared_epsilon:PlannedTogether",
     "events of plans together": "tacit.plan.shared_epsilon:PlannedTogether.events",
     "shares of a spend": ("tacit.plan.shared_epsilon:spends_of", "tacit.asking.request_parts:spends_of"),
+    "Plan.events": "tacit.plan.plan:Plan.events",
+    "shares of levels": "tacit.plan.levels:rounded_shares",
+    "sensitivity of a level": "tacit.plan.levels:of_level",
+    "noise of a level": "tacit.release.noisy:_add_noise_to_level",
+    "sums of a level": "tacit.release.noisy:added_to_levels",
     "make_plan": "tacit.plan.planner:make_plan",
     "sensitivity_of": "tacit.plan.planner:sensitivity_of",
     "sensitivity_of_totals": (

@@ -29,10 +29,8 @@ ADDED_UP = (
 )
 LEFT_ALONE = "Totals have noise of their own, and do not add up."
 
-# Errors are computed for steps of this factor, rounded up, so that numbers with nearly the same error share their work.
-ERROR_STEP = 1.03
-# How the quantile of a sum of noises goes from that of one noise to that of the normal law, as their number grows.
-KURTOSIS_POWER = 0.6
+# Errors are rounded up to so many steps an octave, so that numbers with nearly the same error share their work.
+STEPS_AN_OCTAVE = 24
 WATER_ROUNDS = 64
 
 Kept = tuple[int, ...]
@@ -160,7 +158,7 @@ def whole_parts(parents: Integers, values: Floats, totals: Integers, *, is_signe
     each = missing // np.maximum(members, 1)
     found += np.where(missing[parents] > 0, each[parents], 0) if not is_signed else each[parents]
     missing = totals - sums_of(parents, found, count)
-    order = np.lexsort((found - kept, parents))
+    order = np.argsort(parents + (1 - (kept - found)) / 2, kind="stable")
     starts = np.cumsum(members) - members
     rank = np.empty(size, dtype=np.int64)
     rank[order] = np.arange(size) - starts[parents[order]]
@@ -290,12 +288,24 @@ def _widths(variances: Floats, plan: Plan, index: int, confidence: Fraction) -> 
     of as many equal noises as its variance tells.
     """
     deviations = np.sqrt(variances)
-    if plan.releases[index].noise != "laplace" or plan.levels:
+    if plan.releases[index].noise != "laplace":
         return deviations
     one = log(1 / float(1 - confidence)) / sqrt(2)
+    counts = np.ones_like(variances) if plan.levels else np.maximum(variances, 1.0)
+    tails = np.array([quantile_of_sum(float(count), confidence) for count in np.unique(counts)])
+    wider = tails[np.searchsorted(np.unique(counts), counts)] / one
+    return np.asarray(np.where(variances == 1.0, 1.0, deviations * wider))
+
+
+def quantile_of_sum(count: float, confidence: Fraction) -> float:
+    """Return a bound on the sum of equal Laplace noises at this confidence, in standard deviations.
+
+    From one noise to many it goes from the quantile of the Laplace law to that of the normal law; with a count of 1 it
+    is the larger of the two, which holds for sums with any weights.
+    """
+    one = log(1 / float(1 - confidence)) / sqrt(2)
     normal = NormalDist().inv_cdf((1 + float(confidence)) / 2)
-    tails = normal + max(one - normal, 0.0) * np.maximum(variances, 1.0) ** -KURTOSIS_POWER
-    return np.asarray(np.where(variances > 1.0, deviations * tails / one, deviations))
+    return float(normal + max(one - normal, 0.0) * count**-0.6)
 
 
 def _columns(level: Level, confidence: Fraction) -> list[NoisyColumn]:
@@ -305,10 +315,10 @@ def _columns(level: Level, confidence: Fraction) -> list[NoisyColumn]:
     """
     if not len(level.errors) or (level.errors == 1.0).all():
         return uncut_columns(level.plan, level.noisy, confidence)
-    steps = np.ceil(np.log(np.maximum(level.errors, 1e-9)) / log(ERROR_STEP) - 1e-9).astype(np.int64)
+    steps = np.ceil(np.log2(np.maximum(level.errors, 1e-9)) * STEPS_AN_OCTAVE - 1e-9).astype(np.int64)
     found: list[NoisyColumn] | None = None
     for step in np.unique(steps).tolist():
-        own = uncut_columns(_with_error(level.plan, ERROR_STEP**step), level.noisy, confidence)
+        own = uncut_columns(_with_error(level.plan, 2.0 ** (step / STEPS_AN_OCTAVE)), level.noisy, confidence)
         found = own if found is None else [_picked(steps == step, *both) for both in zip(own, found, strict=True)]
     return found or []
 

@@ -42,6 +42,7 @@ from tacit.plan import (
     PlannedTogether,
     Spend,
     WantedFact,
+    level_name,
     make_plan,
     make_spend,
     read_weights,
@@ -229,9 +230,9 @@ class Question:
                 "give epsilon (the cost) or error (the error to stay within)\nhint: epsilon=1, or error='2%'"
             )
         named = self._of_outputs(weights) if isinstance(weights, Mapping) else weights
-        read = read_weights(
-            named, list(dict.fromkeys(output.name for each in self._queries for output in each.outputs))
-        )
+        outputs = dict.fromkeys(output.name for each in self._queries for output in each.outputs)
+        levels = dict.fromkeys(level_name(each, kept) for each in self._queries for kept in each.levels)
+        read = read_weights(named, list(outputs | levels))
         return make_spend(epsilon, delta, noise, budget, confidence=level, weights=read)
 
     @property

@@ -164,8 +164,10 @@ class CompoundQuestion(Question):
 
     @property
     def _queries(self) -> list[Query]:
-        asides = [query for _, asked in self._asked() for parts in asked for _, query in parts]
-        return [*(branch.query for branch in self.compound.branches), *asides]
+        asked = self._asked()
+        asides = [query for _, beside in asked for parts in beside for _, query in parts]
+        totals = [query for levels, _ in asked for _, query in levels if query.levels]
+        return [*(branch.query for branch in self.compound.branches), *totals, *asides]
 
     def _of_outputs(self, given: Mapping[str, Number]) -> dict[str, Number]:
         """As of one question; a column of a UNION ALL is of every SELECT, whatever they call it."""

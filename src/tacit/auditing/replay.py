@@ -16,8 +16,8 @@ import pyarrow as pa
 from tacit.auditing.neighbours import MadeTables, make_tables, written_facts
 from tacit.engine import ExecutionPath, open_engine
 from tacit.errors import EngineError
-from tacit.exact import UNITS, ExactTable, GroupedSteps
-from tacit.plan import NoisyRelease, Plan, QuantileDraw, Sensitivity
+from tacit.exact import UNITS, ExactTable, GroupedSteps, added_to_levels
+from tacit.plan import NoisyRelease, Plan, PlannedLevel, QuantileDraw, Sensitivity
 from tacit.query import Query
 from tacit.release import NoisyTable, release
 from tacit.tables import Declaration, open_source
@@ -214,6 +214,10 @@ def vectors_of(
     """Yield each release with its name and the integers of both tables that its noise is added to."""
     for place, each in enumerate(plan.releases):
         yield f"release {place}", each, cells_of(plan, before, place), cells_of(plan, after, place)
+    for level in plan.levels:
+        for place, each in enumerate(level.releases):
+            one, other = (level_cells(plan, exact, level, place) for exact in (before, after))
+            yield f"totals of keys {level.kept}, release {place}", each, one, other
     for each in plan.totals:
         yield "totals of kept and cut rows", each, _totals(each, plan, before), _totals(each, plan, after)
 
@@ -249,6 +253,15 @@ def cells_of(plan: Plan, exact: ExactTable, place: int) -> dict[tuple[Any, ...],
         for key, value in zip(exact.keys, exact.part(part, plan), strict=True):
             if value:
                 cells[(*key, index)] = value
+    return cells
+
+
+def level_cells(plan: Plan, exact: ExactTable, level: PlannedLevel, place: int) -> dict[tuple[Any, ...], int]:
+    """Return the totals of a level that one release adds noise to, by key and part; zeros are left out."""
+    cells: dict[tuple[Any, ...], int] = {}
+    for index, part in enumerate(level.releases[place].parts):
+        keys, values = added_to_levels(level.kept, exact.keys, exact.part_values(part, plan))
+        cells |= {(*key, index): value for key, value in zip(keys, values.tolist(), strict=True) if value}
     return cells
 
 

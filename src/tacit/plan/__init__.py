@@ -56,6 +56,7 @@ from tacit.plan.judged import (
     ScoreCells,
 )
 from tacit.plan.layout import indices, weights_of_part
+from tacit.plan.levels import level_name
 from tacit.plan.measure import FLOAT_STEPS, STEPS_MOST, measured_column
 from tacit.plan.outputs import (
     Correlation,
@@ -180,6 +181,7 @@ __all__ = [
     "ceiling_keys",
     "count_moves_squared",
     "indices",
+    "level_name",
     "link_table",
     "make_plan",
     "make_spend",

@@ -21,6 +21,7 @@ SIZE_POWER = 0.5
 CLEARLY = 0.95
 STEPS = (0.0, 0.5, 0.8, 1.25, 2.0)
 ROUNDS_MOST = 60
+HEAVY = 4.0  # the share, beside the cells', at which a search for a heavy level begins
 SHARE_LEAST = 0.002
 TOTAL = "total"
 
@@ -85,10 +86,24 @@ def _is_long(plan: Plan) -> bool:
 
 
 def _shares(sizes: Mapping[Kept, int], weights: Mapping[Kept, float], plan: Plan) -> tuple[dict[Kept, float], float]:
-    """Return the share of each level, and the table's error with it: found by steps, each level in turn."""
+    """Return the share of each level, and the table's error with it: the best of a few searches.
+
+    Two levels with large shares err more than either of them, so the search also begins at each level that counts most.
+    """
     leaf = max(sizes, key=len)
-    shares = {kept: 1.0 if kept == leaf else 0.5 / len(sizes) for kept in sizes}
-    best = _error(_whole(shares), sizes, weights, plan)
+    heavy = [kept for kept in sizes if kept != leaf and weights[kept] > 1]
+    starts = [{kept: 1.0 if kept == leaf else 0.5 / len(sizes) for kept in sizes}]
+    starts += [{kept: HEAVY if kept == most else 1.0 if kept == leaf else 0.1 for kept in sizes} for most in heavy]
+    found = [_searched(_whole(start), sizes, weights, plan) for start in starts]
+    shares, error = min(found, key=lambda each: each[1])
+    return {kept: share for kept, share in shares.items() if share >= SHARE_LEAST}, error
+
+
+def _searched(
+    shares: dict[Kept, float], sizes: Mapping[Kept, int], weights: Mapping[Kept, float], plan: Plan
+) -> tuple[dict[Kept, float], float]:
+    """Return shares with a smaller error, found by steps of each level in turn."""
+    leaf, best = max(sizes, key=len), _error(shares, sizes, weights, plan)
     for _ in range(ROUNDS_MOST):
         before = best
         for kept in sizes:
@@ -99,7 +114,7 @@ def _shares(sizes: Mapping[Kept, int], weights: Mapping[Kept, float], plan: Plan
                     shares, best = tried, error
         if best > before * (1 - 1e-4):
             break
-    return {kept: share for kept, share in _whole(shares).items() if share >= SHARE_LEAST}, best
+    return shares, best
 
 
 def _whole(shares: Mapping[Kept, float]) -> dict[Kept, float]:

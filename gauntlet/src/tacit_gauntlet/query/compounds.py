@@ -13,14 +13,15 @@ from tacit_gauntlet.frame.case import Evidence, Size, case
 HALF = Fraction(1, 2)
 # Each with how many tables are released for it.
 ASKED = {
-    "SELECT a, b, COUNT(*) AS n FROM t GROUP BY ROLLUP (a, b)": 3,
-    "SELECT a, b, COUNT(*) AS n FROM t GROUP BY CUBE (a, b)": 4,
-    "SELECT a, b, SUM(x) AS n FROM t GROUP BY GROUPING SETS ((a, b), (b))": 2,
+    "SELECT a, b, COUNT(*) AS n FROM t GROUP BY ROLLUP (a, b)": 1,
+    "SELECT a, b, COUNT(*) AS n FROM t GROUP BY CUBE (a, b)": 1,
+    "SELECT a, b, SUM(x) AS n FROM t GROUP BY GROUPING SETS ((a, b), (b))": 1,
+    "SELECT a, b, VARIANCE(x) AS n FROM t GROUP BY ROLLUP (a, b)": 3,
     "SELECT 'u' AS a, COUNT(*) AS n FROM t WHERE a = 'u' UNION ALL SELECT 'v', COUNT(*) FROM t WHERE a = 'v'": 2,
-    "SELECT a, COUNT(*) AS n FROM t GROUP BY ROLLUP (a) UNION ALL SELECT 'x', SUM(x) FROM t": 3,
+    "SELECT a, COUNT(*) AS n FROM t GROUP BY ROLLUP (a) UNION ALL SELECT 'x', SUM(x) FROM t": 2,
     "SELECT 1 AS a, COUNT(*) AS n FROM t UNION ALL SELECT 2, COUNT(*) FROM t": 1,
     "SELECT a, COUNT(*) AS n, MODE(b) AS m FROM t GROUP BY a": 2,
-    "SELECT a, MODE(b) AS m, COUNT(*) AS n FROM t GROUP BY ROLLUP (a)": 4,
+    "SELECT a, MODE(b) AS m, COUNT(*) AS n FROM t GROUP BY ROLLUP (a)": 3,
     "SELECT a, COUNT(*) / (SELECT SUM(x) FROM t WHERE x > 3) AS n FROM t GROUP BY a HAVING COUNT(*) > 0": 2,
 }
 
@@ -49,7 +50,9 @@ def parts_charged(_: Size) -> Evidence:
             "noise for all of epsilon": sum(costs) <= HALF,
             "charged": table.left.epsilon == 1 - HALF,
             "one entry": certificate["loss"]["epsilon"] == "1/2",
-            "equal parts are one": tables > 1 or len({row["n"] for row in answer.to_dicts()}) == 1,
+            "equal parts are one": "UNION ALL" not in text
+            or tables > 1
+            or len({row["n"] for row in answer.to_dicts()}) == 1,
             "free again": table.sql(text).answer(epsilon=HALF).to_dicts() == answer.to_dicts(),
             "nothing more for that": table.left.epsilon == 1 - HALF,
             "refused whole": _is_refused(table, text),
