@@ -12,7 +12,7 @@ from tacit.answer import columns, moments, possible
 from tacit.answer.panel import STARTS_AT_ZERO
 from tacit.forecast import solving, target
 from tacit.plan import split
-from tacit.plan.outputs import DEGREES, FAMILIES, Family, PlannedOutput, Ranking, planned
+from tacit.plan.outputs import DEGREES, FAMILIES, Dependence, Family, Numbers, PlannedOutput, Ranking, planned
 from tacit.query.nodes import Aggregate, AggregateKind, Column, Output
 from tacit_gauntlet.stage.table import plan_of, protected
 
@@ -52,6 +52,12 @@ def test_every_kind_has_a_family_and_every_family_of_columns_its_degrees():
     assert set(DEGREES) == {kind for kind, family in FAMILIES.items() if family in ("column", "pair")}
 
 
+def test_every_record_states_its_traits():
+    for record in RECORDS:
+        assert record.numbers in get_args(Numbers), record
+        assert record.depends_on in get_args(Dependence), record
+
+
 def test_every_kind_with_numbers_is_drawn():
     assert set(STARTS_AT_ZERO) == {*KINDS, "computed"} - {"top"}
 
@@ -86,10 +92,8 @@ def test_a_question_for_everything_has_every_record_and_every_concern_answers_it
     "concern",
     [
         lambda output, plan: columns._column(output, plan, None, Fraction(1, 2)),
-        columns.column_type,
         possible.limits_of,
-        lambda output, plan: moments.widest(output, []),
-        target.depends_on,
+        lambda output, plan: moments._limits(output, [], is_scaled=False),
         lambda output, plan: solving._largest(output, plan, solving.Sizes(3, Fraction(3))),
         lambda output, plan: split._error(output, _Layout(plan), plan.releases[0].sensitivity, noise="laplace"),
     ],

@@ -91,15 +91,9 @@ def lower_ends(plan: Plan, noisy: NoisyTable, confidence: Fraction) -> dict[str,
 
 def column_type(output: PlannedOutput, plan: Plan) -> Literal["int", "float"]:
     """Return whether an output's numbers are whole: counts, ranks, and sums and quantiles on a whole step."""
-    match output:
-        case CountRows() | CountUnits() | CountValues() | CountDistinct() | Ranking():
-            return "int"
-        case Sum() | Quantile():
-            return "int" if plan.measured[output.column].step.denominator == 1 else "float"
-        case Mean() | Variance() | StandardDeviation() | Covariance() | Correlation():
-            return "float"
-        case _:
-            assert_never(output)
+    if isinstance(output, Sum | Quantile):
+        return "int" if plan.measured[output.column].step.denominator == 1 else "float"
+    return "int" if output.numbers == "int" else "float"
 
 
 def _column(output: PlannedOutput, plan: Plan, noisy: NoisyTable, confidence: Fraction) -> NoisyColumn:

@@ -36,25 +36,14 @@ from tacit.plan import (
     whole_of,
 )
 
-# The dependence of an output's error, beside the noise: none, the rows of a group, or the data.
-Dependence = Literal["noise", "rows", "data"]
 
-
-def depends_on(output: PlannedOutput, plan: Plan) -> Dependence:
+def depends_on(output: PlannedOutput, plan: Plan) -> Literal["noise", "rows", "data"]:
     """Return what the error of an output depends on; of a plan that scales, facts tell how many rows groups have."""
     if is_scaled(output, plan):
         return "noise" if plan.public_keys is not None else "rows"
     if is_scaled_moment(output, plan):
         return "data"
-    match output:
-        case CountRows() | CountUnits() | CountValues() | CountDistinct() | Sum():
-            return "noise"
-        case Mean() | Variance() | Covariance() | Quantile():
-            return "rows"
-        case StandardDeviation() | Correlation() | Ranking():
-            return "data"
-        case _:
-            assert_never(output)
+    return output.depends_on
 
 
 def expected_error(

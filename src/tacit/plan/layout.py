@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import product
 from math import comb, prod
-from typing import Any, assert_never
+from typing import Any
 
 from tacit.errors import QueryRefused
 from tacit.plan.measure import measured_column, steps_within
@@ -105,6 +105,11 @@ class Layout:
         return tuple(self.columns)
 
     @property
+    def counts_missing(self) -> bool:
+        """Whether rows with a NULL are counted beside a column's parts, so that all rows are."""
+        return any(part.kind == "missing" for parts in self.released for part in parts)
+
+    @property
     def products(self) -> tuple[Product, ...]:
         """Every product that the engine adds up beside them."""
         return tuple(self.products_of)
@@ -134,12 +139,23 @@ def lay_out(query: Query, declaration: Declaration, bounds: Bounds, *, private: 
     for output in asked:
         subjects.setdefault(_subject(output.aggregate), []).append(output)
     rows_asked, units_asked = _counts_asked(layout, subjects)
-    for subject, outputs in list(subjects.items()):
-        counts = _counts_of(outputs[0].aggregate.expression, subjects)
-        _lay_out_columns(layout, subject[0], outputs, counts, rows_asked=rows_asked)
+    for (family, *_), outputs in list(subjects.items()):
+        if family == "column":
+            counts = _counts_of(outputs[0].aggregate.expression, subjects)
+            _lay_out_column(layout, outputs, counts, with_rows=rows_asked and not layout.counts_missing)
+        elif family == "pair":
+            _lay_out_pair(layout, outputs, with_rows=rows_asked and not layout.counts_missing)
+        elif family == "quantile":
+            _lay_out_quantiles(layout, outputs)
     for output in asked:
-        _lay_out_alone(layout, output, rows_asked=rows_asked)
-    if rows_asked and not any(part.kind == "missing" for parts in layout.released for part in parts):
+        family = _family(output.aggregate)
+        if family == "distinct":
+            _lay_out_distinct(layout, output)
+        elif family == "ranking":
+            layout.made[output.name] = planned(output, 0)
+        elif family == "values" and output.name not in layout.made:
+            _lay_out_count(layout, output, with_rows=rows_asked and not layout.counts_missing)
+    if rows_asked and not layout.counts_missing:
         layout.released.append(ROWS)
     if units_asked:
         layout.released.append(UNITS)
@@ -173,58 +189,17 @@ def _family(aggregate: Aggregate) -> Family:
 def _subject(aggregate: Aggregate) -> Subject:
     """Outputs of one subject are laid out together: those of one column, or of two, come from one release."""
     family = _family(aggregate)
-    column = (aggregate.expression, aggregate.between, aggregate.step)
-    match family:
-        case "rows" | "units" | "values" | "distinct" | "ranking":
-            return (family,)
-        case "column":
-            return (family, *column)
-        case "quantile":
-            return (family, *column, aggregate.of)
-        case "pair":
-            return (family, *column, aggregate.other, aggregate.other_between)
-        case _:
-            assert_never(family)
+    if family not in ("column", "quantile", "pair"):
+        return (family,)
+    column = (family, aggregate.expression, aggregate.between, aggregate.step)
+    if family == "pair":
+        return (*column, aggregate.other, aggregate.other_between)
+    return (*column, aggregate.of) if family == "quantile" else column
 
 
 def _counts_of(expression: Expression | None, subjects: Subjects) -> list[Output]:
     """COUNT(x) comes free with a sum or mean of x."""
     return [output for output in subjects.get(("values",), []) if output.aggregate.expression == expression]
-
-
-def _lay_out_columns(
-    layout: Layout, family: Family, outputs: list[Output], counts: list[Output], *, rows_asked: bool
-) -> None:
-    """Lay out the aggregates of one column or two columns together; `_lay_out_alone` does the others."""
-    with_rows = rows_asked and not any(part.kind == "missing" for parts in layout.released for part in parts)
-    match family:
-        case "column":
-            _lay_out_column(layout, outputs, counts, with_rows=with_rows)
-        case "pair":
-            _lay_out_pair(layout, outputs, with_rows=with_rows)
-        case "quantile":
-            _lay_out_quantiles(layout, outputs)
-        case "rows" | "units" | "values" | "distinct" | "ranking":
-            pass
-        case _:
-            assert_never(family)
-
-
-def _lay_out_alone(layout: Layout, output: Output, *, rows_asked: bool) -> None:
-    """Lay out an aggregate that shares no release with others of its column."""
-    family = _family(output.aggregate)
-    match family:
-        case "distinct":
-            _lay_out_distinct(layout, output)
-        case "ranking":
-            layout.made[output.name] = planned(output, 0)
-        case "values":
-            if output.name not in layout.made:
-                _lay_out_count(layout, output, rows_asked=rows_asked)
-        case "rows" | "units" | "column" | "pair" | "quantile":
-            pass
-        case _:
-            assert_never(family)
 
 
 def _lay_out_column(layout: Layout, outputs: list[Output], counts: list[Output], *, with_rows: bool) -> None:
@@ -283,7 +258,7 @@ def _lay_out_quantiles(layout: Layout, outputs: list[Output]) -> None:
 QUANTILES_MOST = 100
 
 
-def _lay_out_count(layout: Layout, output: Output, *, rows_asked: bool) -> None:
+def _lay_out_count(layout: Layout, output: Output, *, with_rows: bool) -> None:
     """COUNT(x) alone: a column of height 1 whose values do not matter, only whether each is NULL."""
     expression = output.aggregate.expression
     if expression is None:
@@ -295,7 +270,6 @@ def _lay_out_count(layout: Layout, output: Output, *, rows_asked: bool) -> None:
             return
     layout.columns.append(Measured(expression, "null", Fraction(1), 0, 1, counts_only=True))
     place = len(layout.columns) - 1
-    with_rows = rows_asked and not any(part.kind == "missing" for parts in layout.released for part in parts)
     counted = (Part("counted", place),)
     layout.released.append((Part("missing", place), *counted) if with_rows else counted)
     layout.made[output.name] = planned(output, len(layout.released) - 1, place)

@@ -1,13 +1,13 @@
 """The outputs of a plan: one record for each kind of aggregate. `planned` turns a question's kinds into records.
 
 A record has its name in the answer, the index of its release and the indices of its measured columns; all fields are
-present. Code that treats outputs by kind is a `match` that ends in assert_never, so that mypy finds each `match`
-without a case for a new record.
+present. What is true of every output of a kind is a trait of its class. Other code that treats outputs by kind is a
+`match` that ends in assert_never, so that mypy finds each `match` without a case for a new record.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal, assert_never
+from typing import ClassVar, Literal
 
 from tacit.query import AggregateKind, Output
 
@@ -38,103 +38,106 @@ DEGREES: Mapping[AggregateKind, tuple[int, ...]] = {
 }
 
 
+# Whether an output's numbers are whole, floats, or whole where the step of its column is.
+Numbers = Literal["int", "float", "grid"]
+# What its error depends on, beside the noise: none, the rows of a group, or the data.
+Dependence = Literal["noise", "rows", "data"]
+
+
 @dataclass(frozen=True)
-class CountRows:
+class OfRelease:
+    """An output made of the noisy sums of one release."""
+
+    name: str
+    release: int
+    kind: ClassVar[AggregateKind]
+    numbers: ClassVar[Numbers]
+    depends_on: ClassVar[Dependence]
+
+
+@dataclass(frozen=True)
+class OfColumn:
+    """The same of one measured column."""
+
+    name: str
+    release: int
+    column: int
+    kind: ClassVar[AggregateKind]
+    numbers: ClassVar[Numbers]
+    depends_on: ClassVar[Dependence]
+
+
+@dataclass(frozen=True)
+class OfPair:
+    """The same of two measured columns."""
+
+    name: str
+    release: int
+    column: int
+    other: int
+    kind: ClassVar[AggregateKind]
+    numbers: ClassVar[Numbers]
+    depends_on: ClassVar[Dependence]
+
+
+class CountRows(OfRelease):
     """COUNT(*): the rows of a group."""
 
-    name: str
-    release: int
-    kind: ClassVar[AggregateKind] = "count"
+    kind, numbers, depends_on = "count", "int", "noise"
 
 
-@dataclass(frozen=True)
-class CountUnits:
+class CountUnits(OfRelease):
     """The units of a group."""
 
-    name: str
-    release: int
-    kind: ClassVar[AggregateKind] = "count_units"
+    kind, numbers, depends_on = "count_units", "int", "noise"
 
 
-@dataclass(frozen=True)
-class CountValues:
+class CountValues(OfColumn):
     """COUNT(x): the rows with a column that is not NULL."""
 
-    name: str
-    release: int
-    column: int
-    kind: ClassVar[AggregateKind] = "count"
+    kind, numbers, depends_on = "count", "int", "noise"
 
 
-@dataclass(frozen=True)
-class CountDistinct:
+class CountDistinct(OfRelease):
     """COUNT(DISTINCT x): the different values of an expression."""
 
-    name: str
-    release: int
-    kind: ClassVar[AggregateKind] = "count_distinct"
+    kind, numbers, depends_on = "count_distinct", "int", "noise"
 
 
-@dataclass(frozen=True)
-class Sum:
+class Sum(OfColumn):
     """The sum of a column."""
 
-    name: str
-    release: int
-    column: int
-    kind: ClassVar[AggregateKind] = "sum"
+    kind, numbers, depends_on = "sum", "grid", "noise"
 
 
-@dataclass(frozen=True)
-class Mean:
+class Mean(OfColumn):
     """The mean of a column."""
 
-    name: str
-    release: int
-    column: int
-    kind: ClassVar[AggregateKind] = "mean"
+    kind, numbers, depends_on = "mean", "float", "rows"
 
 
-@dataclass(frozen=True)
-class Variance:
+class Variance(OfColumn):
     """The variance of a column."""
 
-    name: str
-    release: int
-    column: int
-    kind: ClassVar[AggregateKind] = "variance"
+    kind, numbers, depends_on = "variance", "float", "rows"
 
 
-@dataclass(frozen=True)
-class StandardDeviation:
+class StandardDeviation(OfColumn):
     """The standard deviation of a column."""
 
-    name: str
-    release: int
-    column: int
-    kind: ClassVar[AggregateKind] = "std"
+    kind, numbers, depends_on = "std", "float", "data"
 
 
-@dataclass(frozen=True)
-class Covariance:
+class Covariance(OfPair):
     """The covariance of two columns."""
 
-    name: str
-    release: int
-    column: int
-    other: int
-    kind: ClassVar[AggregateKind] = "covariance"
+    kind, numbers, depends_on = "covariance", "float", "rows"
 
 
-@dataclass(frozen=True)
-class Correlation:
+class Correlation(OfPair):
     """The correlation of two columns."""
 
-    name: str
-    release: int
-    column: int
-    other: int
-    kind: ClassVar[AggregateKind] = "correlation"
+    kind, numbers, depends_on = "correlation", "float", "data"
 
 
 @dataclass(frozen=True)
@@ -146,6 +149,8 @@ class Quantile:
     column: int
     fraction: int  # the index of its fraction among those of the draw
     kind: ClassVar[AggregateKind] = "quantile"
+    numbers: ClassVar[Numbers] = "grid"
+    depends_on: ClassVar[Dependence] = "rows"
 
     @property
     def targets(self) -> tuple[int, int, int]:
@@ -159,13 +164,21 @@ class Ranking:
 
     name: str
     kind: ClassVar[AggregateKind] = "top"
+    numbers: ClassVar[Numbers] = "int"
+    depends_on: ClassVar[Dependence] = "data"
 
 
 # Outputs made of Bernstein parts, or of parts that are their first degree.
 Moment = Sum | Mean | Variance | StandardDeviation | Covariance | Correlation
+MOMENTS = (Sum, Mean, Variance, StandardDeviation, Covariance, Correlation)
 # Outputs made of noisy sums.
 Released = CountRows | CountUnits | CountValues | CountDistinct | Moment
 PlannedOutput = Released | Quantile | Ranking
+
+
+RECORDS: Mapping[AggregateKind, Callable[..., PlannedOutput]] = {
+    record.kind: record for record in (CountValues, CountUnits, CountDistinct, *MOMENTS, Quantile)
+}
 
 
 def planned(output: Output, release: int, *columns: int) -> PlannedOutput:
@@ -174,28 +187,6 @@ def planned(output: Output, release: int, *columns: int) -> PlannedOutput:
     No other function turns a question's kinds of aggregates into a plan's records.
     """
     name, kind = output.name, output.aggregate.kind
-    match kind:
-        case "count":
-            return CountValues(name, release, *columns) if columns else CountRows(name, release)
-        case "count_units":
-            return CountUnits(name, release)
-        case "count_distinct":
-            return CountDistinct(name, release)
-        case "sum":
-            return Sum(name, release, *columns)
-        case "mean":
-            return Mean(name, release, *columns)
-        case "variance":
-            return Variance(name, release, *columns)
-        case "std":
-            return StandardDeviation(name, release, *columns)
-        case "covariance":
-            return Covariance(name, release, *columns)
-        case "correlation":
-            return Correlation(name, release, *columns)
-        case "quantile":
-            return Quantile(name, release, *columns)
-        case "top":
-            return Ranking(name)
-        case _:
-            assert_never(kind)
+    if kind == "top":
+        return Ranking(name)
+    return CountRows(name, release) if kind == "count" and not columns else RECORDS[kind](name, release, *columns)

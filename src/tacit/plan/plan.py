@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
 from tacit.accounting import FOR_KEYS, FOR_NOISE
-from tacit.plan.bounds.scaling import ByHand, Profile, Scaling
+from tacit.plan.bounds.scaling import UNBOUNDED, ByHand, Profile, Scaling
 from tacit.plan.outputs import PlannedOutput
 from tacit.privacy import (
     ApproximateLoss,
@@ -232,7 +232,7 @@ class Cells:
     public_keys: tuple[tuple[Scalar, ...], ...] | None  # rows with other keys are left out; None: all are in
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Plan:
     """Everything a call will do."""
 
@@ -243,18 +243,18 @@ class Plan:
     where: Expression | None
     keys: tuple[KeyColumn, ...]
     public_keys: tuple[tuple[Scalar, ...], ...] | None  # None: found privately; one empty tuple: no GROUP BY
-    rows_per_unit: int
-    groups_per_unit: int
-    measured: tuple[Measured, ...]
-    products: tuple[Product, ...]
+    rows_per_unit: int = UNBOUNDED
+    groups_per_unit: int = UNBOUNDED
+    measured: tuple[Measured, ...] = ()
+    products: tuple[Product, ...] = ()
     releases: tuple[NoisyRelease, ...]
-    quantiles: tuple[QuantileDraw, ...]
-    distincts: tuple[Distinct, ...]
-    choice: Choice | None
-    threshold: Threshold | None
-    outputs: tuple[PlannedOutput, ...]
+    quantiles: tuple[QuantileDraw, ...] = ()
+    distincts: tuple[Distinct, ...] = ()
+    choice: Choice | None = None
+    threshold: Threshold | None = None
+    outputs: tuple[PlannedOutput, ...] = ()
     columns: tuple[str, ...]
-    after: PostProcessing
+    after: PostProcessing = PostProcessing()
     spend: Spend
     scaling: Scaling | None = None  # units are scaled into caps, by releases that are its vectors
     totals: tuple[NoisyRelease, ...] = ()  # of the whole table: what scaling left of a vector, and took

@@ -21,7 +21,7 @@ from tacit.plan.groups import KEYS_MOST, UNIT_SHIFT, of_last_few, threshold_for_
 from tacit.plan.plan import Part, Plan, Spend
 from tacit.plan.sensitivity import sensitivity_of_vector
 from tacit.plan.split import with_noise
-from tacit.query import PUBLIC_KEYS_MAX, PostProcessing, Query, Scalar, Type
+from tacit.query import PUBLIC_KEYS_MAX, Query, Scalar, Type
 from tacit.tables import Declaration
 
 Keys = tuple[tuple[Scalar, ...], ...]
@@ -200,16 +200,9 @@ def keys_plan(grouping: Grouping, epsilon: Fraction, delta: Fraction) -> Plan:
         public_keys=None,
         rows_per_unit=declaration.rows_per_unit or UNBOUNDED,
         groups_per_unit=groups,
-        measured=(),
-        products=(),
         releases=(made,),
-        quantiles=(),
-        distincts=(),
-        choice=None,
         threshold=threshold,
-        outputs=(),
         columns=tuple(key.name for key in grouping.keys),
-        after=PostProcessing(),
         spend=replace(spend, delta=threshold.delta),
         scaling=Scaling(1, (VOTES,), ((0,),)),
     )

@@ -12,11 +12,11 @@ from fractions import Fraction
 from tacit.plan.bounds.chosen import OWN_WHERE_FROM
 from tacit.plan.bounds.facts import Fact, Facts, sound
 from tacit.plan.bounds.profiles import Reading, Span, people_beyond, read_profile, span_of
-from tacit.plan.bounds.scaling import BINS, LARGEST_BINS, UNBOUNDED, Profile, Vector
+from tacit.plan.bounds.scaling import BINS, LARGEST_BINS, Profile, Vector
 from tacit.plan.groups import of_last_few, public_keys
 from tacit.plan.plan import Cells, KeyColumn, Measured, NoisyRelease, Part, Plan, Sensitivity, Spend
 from tacit.plan.split import with_noise
-from tacit.query import Expression, PostProcessing, Query, Scalar, Value, columns_of, type_of
+from tacit.query import Expression, Query, Scalar, Value, columns_of, type_of
 from tacit.tables import Declaration, RowUnit
 
 # Of at most so many groups, Gaussian noise is never smaller than Laplace noise: no L2 norm is below the L1 norm over
@@ -205,18 +205,9 @@ def profile_plan(subject: Subject, epsilons: Sequence[Fraction]) -> Plan:
         where=grouping.where,
         keys=(KeyColumn("bin", Value(0, "int"), "int"),),
         public_keys=tuple((place,) for place in range(bins)),
-        rows_per_unit=UNBOUNDED,
-        groups_per_unit=UNBOUNDED,
         measured=subject.measured,
-        products=(),
         releases=tuple(_people(place, how_far, epsilon, whole) for place, epsilon in enumerate(epsilons)),
-        quantiles=(),
-        distincts=(),
-        choice=None,
-        threshold=None,
-        outputs=(),
         columns=("bin",),
-        after=PostProcessing(),
         spend=Spend(whole),
         profiles=subject.profiles,
         cells=Cells(grouping.keys, grouping.public_keys),

@@ -30,7 +30,7 @@ from tacit.plan.bounds.mean_caps import ROWS_SHARES, Pair, best_mean_caps
 from tacit.plan.bounds.moment_caps import MomentPart, moment_caps
 from tacit.plan.bounds.profiles import Floats
 from tacit.plan.bounds.scaled_known import Known, known_facts, people_longer, told_of
-from tacit.plan.bounds.scaling import UNBOUNDED, ByHand, Scaling, Vector
+from tacit.plan.bounds.scaling import ByHand, Scaling, Vector
 from tacit.plan.bounds.vectors import WantedVector
 from tacit.plan.groups import UNIT_SHIFT
 from tacit.plan.plan import NoiseKind, NoisyRelease, Part, Plan, Sensitivity, Spend
@@ -81,15 +81,8 @@ def _plan(query: Query, known: Known, scaling: Scaling, made: tuple[NoisyRelease
         where=query.where,
         keys=wanted.grouping.keys,
         public_keys=known.keys,
-        rows_per_unit=UNBOUNDED,
-        groups_per_unit=UNBOUNDED,
         measured=tuple(wanted.measured),
-        products=(),
         releases=made[: len(scaling.vectors)],
-        quantiles=(),
-        distincts=(),
-        choice=None,
-        threshold=None,
         outputs=tuple(wanted.outputs[output.name] for output in query.outputs),
         columns=query.columns or (*(key.name for key in query.keys), *(output.name for output in query.outputs)),
         after=query.after,
