@@ -219,7 +219,7 @@ def test_noise_on_a_sample_needs_neighbours_that_add_or_remove(ledger):
     declaration = {**DECLARATION, "neighbours": "replace"}
     table = ledger.register(name="learn", declaration=declaration, budget=epsilon(1, delta=1e-6))
     asked = ApproximateLoss(Fraction(1), Fraction(1, 10**8))
-    for step in (partial(ledger.reserve, question_key="model"), ledger.fit, ledger.admits):
+    for step in (partial(ledger.reserve, question_key="model"), ledger.fit):
         with pytest.raises(InvalidParameter, match="add or remove"):
             step(table, [SAMPLED], asked=asked)
     assert ledger.spent(table) == ZERO_CHARGE

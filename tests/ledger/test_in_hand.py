@@ -142,11 +142,11 @@ def test_what_has_failed_is_not_tried_again(ledger: Ledger, table: RegisteredTab
 def test_another_plan_is_not_paid_for_by_the_charge(ledger: Ledger, table: RegisteredTable) -> None:
     left_behind(ledger, table)
     with ledger.in_hand("r", "ann"):
-        assert ledger.admits(table, [PureChoice(HALF)], analyst="ann")
-        assert not ledger.admits(table, [PureChoice(HALF / 2)], analyst="ann")
+        assert ledger.room(table, "ann").admits([PureChoice(HALF)], None)
+        assert not ledger.room(table, "ann").admits([PureChoice(HALF / 2)], None)
         with pytest.raises(DeadRequest):
             asked(ledger, table, epsilon=HALF / 2)
-    assert ledger.admits(table, [PureChoice(HALF / 2)], analyst="ann")
+    assert ledger.room(table, "ann").admits([PureChoice(HALF / 2)], None)
     assert kinds(ledger) == ["charge"]
 
 
@@ -156,7 +156,7 @@ def test_a_charge_that_needs_no_room_now_is_carried_out_where_none_is_left(
     left_behind(ledger, table)
     ledger.reserve(table, [PureChoice(HALF)], question_key="the rest")
     with ledger.in_hand("r", "ann"):
-        assert ledger.admits(table, [PureChoice(HALF)], analyst="ann")
+        assert ledger.room(table, "ann").admits([PureChoice(HALF)], None)
         charged(ledger, table).commit("1")
 
 

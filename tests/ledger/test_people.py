@@ -61,7 +61,7 @@ def test_from_the_first_person_on_only_people_ask(ledger, table):
             ledger.recall(table, question_key="q", analyst=analyst)
         with pytest.raises(NotAllowed):
             ledger.fit(table, TENTH, analyst=analyst)
-        assert not ledger.admits(table, TENTH, analyst=analyst)
+        assert not ledger.room(table, analyst).admits(TENTH, None)
     assert ledger.spent(table) == before
     kinds = ledger.verify().kinds
     assert (kinds["person"], kinds["refusal"], kinds["charge"]) == (1, 3, 1)

@@ -119,46 +119,34 @@ def sampled_pair(event: SubsampledGaussian, *, adding: bool) -> Curve | None:
     normal = smooth_gaussian(event.sigma, event.sensitivity_squared)
     if normal is None:
         return None
-    build = _adding if adding else _removing
-    return build(event.rate, normal.squared, normal.factor, normal.drift)
-
-
-def _removing(rate: Fraction, squared: Fraction, factor: arb, drift: Fraction) -> Curve:
-    """P samples the unit with chance `rate`, Q never: the loss is ln(1 − q + q·e^l), with l the noise's own loss."""
+    rate, squared = event.rate, normal.squared
     q, spread = ball(rate), ball(squared).sqrt()
     half = spread / arb(8).sqrt()  # positions are in units of √2 deviations, as erfc expects
+    sign = -1 if adding else 1
 
     def tails(x: Fraction) -> tuple[arb, arb]:
-        inner = ball(x).expm1() / q + 1
+        """Removing: P samples the unit with chance q and Q never, so the loss is ln(1 − q + q·e^l), l the noise's own.
+
+        Adding: P never samples the unit and Q with chance q; the loss is −ln(1 − q + q·e^l).
+        """
+        inner = ball(sign * x).expm1() / q + 1
         if not inner > 0:
-            return arb(1), arb(1)
+            return (arb(0), arb(0)) if adding else (arb(1), arb(1))
         middle = inner.log() / (4 * half)
-        without, within = (middle + half).erfc() / 2, (middle - half).erfc() / 2
-        return without + q * (within - without), without
+        without, within = (sign * (middle + half)).erfc() / 2, (sign * (middle - half)).erfc() / 2
+        mixed = without + q * (within - without)
+        return (without, mixed) if adding else (mixed, without)
 
-    top = _sampled_loss(q, spread * (DEVIATIONS + spread) - ball(squared / 2))
-    low = _rational((-q).log1p(), up=False) if rate < 1 else squared / 2 - DEVIATIONS * Fraction(math.sqrt(squared))
-    high = _rational(top, up=True)
-    return Curve(low, high, tails, _deviation(rate, squared, high), factor=factor, drift=drift)
-
-
-def _adding(rate: Fraction, squared: Fraction, factor: arb, drift: Fraction) -> Curve:
-    """P never samples the unit, Q with chance `rate`: the loss is −ln(1 − q + q·e^l)."""
-    q, spread = ball(rate), ball(squared).sqrt()
-    half = spread / arb(8).sqrt()
-
-    def tails(x: Fraction) -> tuple[arb, arb]:
-        inner = (-ball(x)).expm1() / q + 1
-        if not inner > 0:
-            return arb(0), arb(0)
-        middle = inner.log() / (4 * half)
-        without, within = (-middle - half).erfc() / 2, (half - middle).erfc() / 2
-        return without, without + q * (within - without)
-
-    bottom = -_sampled_loss(q, spread * DEVIATIONS - ball(squared / 2))
-    top = -_sampled_loss(q, -spread * DEVIATIONS - ball(squared / 2))
-    low, high = _rational(bottom, up=False), _rational(top, up=True)
-    return Curve(low, high, tails, _deviation(rate, squared, -low), factor=factor, drift=drift)
+    drift = ball(squared / 2)
+    if adding:
+        low = _rational(-_sampled_loss(q, spread * DEVIATIONS - drift), up=False)
+        high = _rational(-_sampled_loss(q, -spread * DEVIATIONS - drift), up=True)
+    else:
+        high = _rational(_sampled_loss(q, spread * (DEVIATIONS + spread) - drift), up=True)
+        low = squared / 2 - DEVIATIONS * Fraction(math.sqrt(squared))
+        low = _rational((-q).log1p(), up=False) if rate < 1 else low
+    deviation = _deviation(rate, squared, -low if adding else high)
+    return Curve(low, high, tails, deviation, factor=normal.factor, drift=normal.drift)
 
 
 def _sampled_loss(q: arb, inner: arb) -> arb:

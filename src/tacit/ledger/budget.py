@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from tacit.accounting import Rule, rule_of
 from tacit.errors import InvalidParameter
-from tacit.ledger.entry import Record, amount_or_none, scope_of
+from tacit.ledger.entry import Record, amounts_from, amounts_record, scope_of
 from tacit.privacy import ApproximateLoss, Loss, PureLoss, ZcdpLoss, from_text, show, to_text, whole
 
 # The budget under this name applies to each analyst without a personal budget.
@@ -106,40 +106,20 @@ def check_delta(loss: Loss, *, population: int | None, accept_large_delta: bool)
 
 def budget_record(budget: Budget) -> Record:
     """Return a budget as exact text for an entry, its rule included, so that a later version keeps the same one."""
-    rule = budget.rule
     return {
         "people": budget.cohort,
         "analyst": budget.analyst,
         "period": budget.period,
         "population": budget.population,
         "budget": loss_record(budget.loss),
-        "rule": {
-            "epsilon": None if rule.epsilon is None else to_text(rule.epsilon),
-            "rho": None if rule.rho is None else to_text(rule.rho),
-            "delta": to_text(rule.delta),
-            "delta_convert": to_text(rule.delta_convert),
-            "delta_noise": to_text(rule.delta_noise),
-        },
+        "rule": amounts_record(budget.rule),
     }
 
 
 def budget_from(record: Record) -> Budget:
     """Return the budget that `budget_record` wrote."""
-    rule = record["rule"]
-    return Budget(
-        cohort=record["people"],
-        loss=loss_from(record["budget"]),
-        rule=Rule(
-            amount_or_none(rule["epsilon"]),
-            amount_or_none(rule["rho"]),
-            from_text(rule["delta"]),
-            from_text(rule["delta_convert"]),
-            from_text(rule["delta_noise"]),
-        ),
-        analyst=record["analyst"],
-        period=record["period"],
-        population=record["population"],
-    )
+    named = {name: record[name] for name in ("analyst", "period", "population")}
+    return Budget(record["people"], loss_from(record["budget"]), Rule(**amounts_from(record["rule"])), **named)
 
 
 def loss_record(loss: Loss) -> Record:

@@ -18,7 +18,7 @@ from tacit.errors import NOTHING_CHARGED, BeingAnswered, BudgetExceeded, DeadReq
 from tacit.ledger.budget import EACH
 from tacit.ledger.chain import digest
 from tacit.ledger.draft import PEOPLE, TABLE, Draft, attempt_name, budgets_of, fact_name, facts_of, person_name, written
-from tacit.ledger.entry import CHARGE_NAMES, Entry, Record, account_name, charge_from, charge_record, scope_of
+from tacit.ledger.entry import CHARGE_NAMES, Entry, Record, account_name, amounts_record, charge_from, scope_of
 from tacit.ledger.locks import ATTEMPTS
 from tacit.ledger.registry import RegisteredTable
 from tacit.ledger.roles import find_person, not_allowed, why_not
@@ -220,7 +220,7 @@ def new_request(
         "people": table.cohort,
         "analyst": analyst,
         "events": [event_to_dict(event) for event in (*events, *beside)],
-        **charge_record(charge),
+        **amounts_record(charge),
         "asked": keys.asked,
         "request": keys.request,
         **({"beside": list(table.beside)} if table.beside else {}),

@@ -5,11 +5,10 @@ How they are stored is left to the stores; their meaning is in `charging.py`, `r
 
 import json
 from dataclasses import dataclass, field
-from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Any
 
-from tacit.accounting import Charge
+from tacit.accounting import Charge, Rule
 from tacit.errors import LedgerError
 from tacit.ledger.chain import canonical
 from tacit.privacy import from_text, read_json, to_text
@@ -118,7 +117,7 @@ def account_name(scope: str) -> str:
 
 def account_text(account: Account) -> str:
     """Return an account as the text the state holds."""
-    return canonical({"spent": charge_record(account.spent), "charges": account.charges, "last": account.last})
+    return canonical({"spent": amounts_record(account.spent), "charges": account.charges, "last": account.last})
 
 
 @lru_cache(maxsize=4096)
@@ -131,22 +130,16 @@ def account_from(text: str) -> Account:
 CHARGE_NAMES = ("epsilon", "rho", "delta", "delta_noise")
 
 
-def charge_record(charge: Charge) -> Record:
-    """Return a charge as exact text for an entry."""
-    return {
-        "epsilon": None if charge.epsilon is None else to_text(charge.epsilon),
-        "rho": to_text(charge.rho),
-        "delta": to_text(charge.delta),
-        "delta_noise": to_text(charge.delta_noise),
-    }
+def amounts_record(value: Charge | Rule) -> Record:
+    """Return a charge or a rule as exact text for an entry."""
+    return {name: None if amount is None else to_text(amount) for name, amount in vars(value).items()}
+
+
+def amounts_from(record: Record) -> dict[str, Any]:
+    """Return the amounts that `amounts_record` wrote, by name."""
+    return {name: None if text is None else from_text(text) for name, text in record.items()}
 
 
 def charge_from(record: Record) -> Charge:
-    """Return the charge that `charge_record` wrote."""
-    rho, delta, delta_noise = (from_text(record[name]) for name in ("rho", "delta", "delta_noise"))
-    return Charge(amount_or_none(record["epsilon"]), rho, delta, delta_noise)
-
-
-def amount_or_none(text: str | None) -> Fraction | None:
-    """Return the rational of a text that may be absent."""
-    return None if text is None else from_text(text)
+    """Return the charge whose amounts are in a record."""
+    return Charge(**amounts_from({name: record[name] for name in CHARGE_NAMES}))

@@ -165,18 +165,15 @@ def _before_fork() -> None:
         group_commit.before_fork()
 
 
-def _after_fork_in_parent() -> None:
+def _after_fork(go_on: Callable[[GroupCommit], None]) -> None:
     for group_commit in _forking:
-        group_commit.after_fork_in_parent()
+        go_on(group_commit)
     _forking.clear()
     _fork_lock.release()
 
 
-def _after_fork_in_child() -> None:
-    for group_commit in _forking:
-        group_commit.after_fork_in_child()
-    _forking.clear()
-    _fork_lock.release()
-
-
-os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
+os.register_at_fork(
+    before=_before_fork,
+    after_in_parent=lambda: _after_fork(GroupCommit.after_fork_in_parent),
+    after_in_child=lambda: _after_fork(GroupCommit.after_fork_in_child),
+)

@@ -104,7 +104,7 @@ class Ledger(CarriesOut, KnowsPeople):
         `declaration` holds its public facts (unit, neighbours, columns, bounds, version). `source` identifies its data
         and `marks` the parts of the source. No part of it is computed from rows.
         """
-        registration = registry.registration(
+        registration = registry.Registration(
             name=name,
             declaration=declaration,
             source=source,
@@ -229,7 +229,7 @@ class Ledger(CarriesOut, KnowsPeople):
 
     def known_as(self, *, name: str, source: str | None, marks: Sequence[str], by_name: bool = True) -> str | None:
         """Return the name of a source in this ledger, or a table of that name; None if it is not registered."""
-        registration = registry.registration(name=name, declaration={}, source=source, marks=marks)
+        registration = registry.Registration(name=name, declaration={}, source=source, marks=marks)
         with self._view() as draft:
             return registry.known_as(draft.book, registration, ledger=self.id, by_name=by_name)
 
@@ -273,18 +273,6 @@ class Ledger(CarriesOut, KnowsPeople):
             if short is not None:
                 return Fit(short.words(draft), None)
             return Fit(None, smallest(budget_status(draft, table.cohort, analyst=who, charge=charge, call=call)))
-
-    def admits(
-        self,
-        table: RegisteredTable,
-        events: Sequence[Event],
-        *,
-        asked: ApproximateLoss | None = None,
-        analyst: str | None = None,
-        beside: Sequence[Event] = (),
-    ) -> bool:
-        """Return whether a question would be admitted now: of one that is in hand and charged, what it was charged."""
-        return self.room(table, analyst).admits(events, asked, beside)
 
     def spent(self, table: RegisteredTable, analyst: str | None = None) -> Charge:
         """Return all that was ever spent on the people in a table, or by one analyst on them."""

@@ -43,43 +43,33 @@ class RegisteredTable:
     beside: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Registration:
-    """The curator's statements about a table, checked."""
+    """The curator's statements about a table, checked before the ledger is read."""
 
     name: str
     declaration: Record
-    version: int
     source: str | None
-    marks: tuple[str, ...]
-    budget: Loss | None
-    population: int | None
-    accept_large_delta: bool
-    same_people_as: str | None
+    marks: Sequence[str] = ()
+    budget: Loss | None = None
+    population: int | None = None
+    accept_large_delta: bool = False
+    same_people_as: str | None = None
 
+    def __post_init__(self) -> None:
+        name = self.name
+        if not isinstance(name, str) or not 0 < len(name) <= NAME_MAX or not is_whole_text(name):
+            raise InvalidParameter(f"name must be a text of 1 to {NAME_MAX} whole characters\nhint: name='pay'")
+        try:
+            canonical(self.declaration)
+        except (TypeError, ValueError) as error:
+            raise InvalidParameter("declaration must hold only JSON values\nhint: write numbers as text") from error
+        whole(self.version, name="version", least=0)
 
-def registration(
-    *,
-    name: str,
-    declaration: Record,
-    source: str | None,
-    marks: Sequence[str] = (),
-    budget: Loss | None = None,
-    population: int | None = None,
-    accept_large_delta: bool = False,
-    same_people_as: str | None = None,
-) -> Registration:
-    """Return the curator's statements, or refuse them, before the ledger is read."""
-    if not isinstance(name, str) or not 0 < len(name) <= NAME_MAX or not is_whole_text(name):
-        raise InvalidParameter(f"name must be a text of 1 to {NAME_MAX} whole characters\nhint: name='pay'")
-    try:
-        canonical(declaration)
-    except (TypeError, ValueError) as error:
-        raise InvalidParameter("declaration must hold only JSON values\nhint: write numbers as text") from error
-    version = whole(declaration.get("version", 1), name="version", least=0)
-    return Registration(
-        name, declaration, version, source, tuple(marks), budget, population, accept_large_delta, same_people_as
-    )
+    @property
+    def version(self) -> int:
+        """The version that the declaration states, or 1."""
+        return self.declaration.get("version", 1)  # type: ignore[no-any-return]
 
 
 def register(draft: Draft, wanted: Registration, *, ledger: str) -> RegisteredTable:
@@ -158,9 +148,7 @@ def grant(
     reason: str,
 ) -> Budget:
     """Set a budget of a table's cohort, from now on, and return it; leaves an entry with the reason."""
-    table = draft.book.named(name)
-    if table is None:
-        raise InvalidParameter(f"this ledger does not know the table '{name}'\nhint: {_tables_of(draft)}")
+    table = _named(draft, name)
     if analyst is not None and analyst != EACH and not draft.book.budgets(table.cohort, name_key(analyst)):
         analyst = given_name(analyst)
     if population is None:
@@ -168,8 +156,7 @@ def grant(
     budget = new_budget(
         table.cohort, loss, analyst=analyst, period=period, population=population, accept_large_delta=accept_large_delta
     )
-    draft.append({"kind": "budget", **budget_record(budget), "insist": accept_large_delta, "reason": reason})
-    return budget
+    return _put_budget(draft, budget, insist=accept_large_delta, reason=reason)
 
 
 def revoke(draft: Draft, name: str, *, analyst: str | None, period: str | None, reason: str) -> Budget:
@@ -177,9 +164,7 @@ def revoke(draft: Draft, name: str, *, analyst: str | None, period: str | None, 
 
     An analyst who has spent from the shared budget, and lacks a personal one, gets one of zero.
     """
-    table = draft.book.named(name)
-    if table is None:
-        raise InvalidParameter(f"this ledger does not know the table '{name}'\nhint: {_tables_of(draft)}")
+    table = _named(draft, name)
     own = draft.book.budgets(table.cohort, None if analyst is None else name_key(analyst))
     budget = next((budget for _, budget in own if budget.period == period), None)
     if budget is None and (analyst is None or period is not None):
@@ -187,8 +172,19 @@ def revoke(draft: Draft, name: str, *, analyst: str | None, period: str | None, 
             f"'{name}' does not have a budget per {period} to revoke\nhint: 'tacit budget' lists the budgets"
         )
     closed = replace(budget or replace(lifetime_budget(draft.book, table.cohort), analyst=analyst), rule=ADMITS_NOTHING)
-    draft.append({"kind": "budget", **budget_record(closed), "insist": True, "reason": reason})
-    return closed
+    return _put_budget(draft, closed, insist=True, reason=reason)
+
+
+def _named(draft: Draft, name: str) -> Declared:
+    table = draft.book.named(name)
+    if table is None:
+        raise InvalidParameter(f"this ledger does not know the table '{name}'\nhint: {_tables_of(draft)}")
+    return table
+
+
+def _put_budget(draft: Draft, budget: Budget, *, insist: bool, reason: str) -> Budget:
+    draft.append({"kind": "budget", **budget_record(budget), "insist": insist, "reason": reason})
+    return budget
 
 
 def _cohort(draft: Draft, wanted: Registration, known: Declared | None, sources: Sequence[str]) -> str | None:
@@ -243,14 +239,7 @@ def _declare_budget(draft: Draft, cohort: str, wanted: Registration) -> None:
     budget = new_budget(
         cohort, wanted.budget, population=wanted.population, accept_large_delta=wanted.accept_large_delta
     )
-    draft.append(
-        {
-            "kind": "budget",
-            **budget_record(budget),
-            "insist": wanted.accept_large_delta,
-            "reason": f"declared with '{wanted.name}'",
-        }
-    )
+    _put_budget(draft, budget, insist=wanted.accept_large_delta, reason=f"declared with '{wanted.name}'")
 
 
 def _check_budget(book: RuleBook, cohort: str, wanted: Registration) -> None:

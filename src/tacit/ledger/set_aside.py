@@ -20,7 +20,7 @@ from fractions import Fraction
 
 from tacit.accounting import Charge
 from tacit.ledger.chain import canonical
-from tacit.ledger.entry import Record, charge_from, charge_record
+from tacit.ledger.entry import Record, amounts_record, charge_from
 
 SET_ASIDE = "set aside "  # the prefix of names in the state
 
@@ -45,7 +45,7 @@ class CallInProgress:
 
     def entry(self, rest: Charge, *, over: list[str]) -> Record:
         """Return the part of an entry that sets the rest aside, and drops the rests of calls that are over."""
-        kept = charge_record(rest) if is_some(rest) else None
+        kept = amounts_record(rest) if is_some(rest) else None
         return {"id": self.id, "people": self.cohort, "analyst": self.analyst, "rest": kept, "over": over}
 
 

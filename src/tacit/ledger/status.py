@@ -58,24 +58,14 @@ class BudgetStatus:
 
 
 @dataclass(frozen=True)
-class Left:
+class Left(Remaining):
     """The amount that all budgets leave for one more question: the smallest wins. Printed as words.
 
     With Laplace noise up to `laplace`, and `delta` for private keys; with Gaussian noise up to `gaussian` and
     `delta_gaussian`. A question that leaves the noise open may ask for `epsilon`, the larger.
     """
 
-    laplace: Fraction
-    gaussian: Fraction
-    delta: Fraction
-    delta_gaussian: Fraction
-    rho: Fraction | None
     questions: int | None
-
-    @property
-    def epsilon(self) -> Fraction:
-        """The largest epsilon of any noise."""
-        return max(self.laplace, self.gaussian)
 
     def __str__(self) -> str:
         more = f"; or about {self.questions:,} more like the last" if self.questions else ""
@@ -246,16 +236,15 @@ def analysts(draft: Draft, cohort: str) -> tuple[str, ...]:
 
 def smallest(found: Iterable[BudgetStatus]) -> Left:
     """Return the amount left when every budget must have room."""
-    remainders = [status.remaining for status in found]
-    rhos = [one.rho for one in remainders if one.rho is not None]
-    questions = [status.questions for status in found if status.questions is not None]
+    statuses = list(found)
+    left = [status.remaining for status in statuses]
     return Left(
-        laplace=min(one.laplace for one in remainders),
-        gaussian=min(one.gaussian for one in remainders),
-        delta=min(one.delta for one in remainders),
-        delta_gaussian=min(one.delta_gaussian for one in remainders),
-        rho=min(rhos, default=None),
-        questions=min(questions, default=None),
+        laplace=min(one.laplace for one in left),
+        gaussian=min(one.gaussian for one in left),
+        delta=min(one.delta for one in left),
+        delta_gaussian=min(one.delta_gaussian for one in left),
+        rho=min((one.rho for one in left if one.rho is not None), default=None),
+        questions=min((one.questions for one in statuses if one.questions is not None), default=None),
     )
 
 
