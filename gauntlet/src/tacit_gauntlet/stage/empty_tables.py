@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from decimal import Decimal
+from functools import partial
 from itertools import pairwise, zip_longest
 from typing import Any, Literal
 
@@ -221,6 +222,16 @@ RELATIONS: dict[str, Ask] = {
         " SELECT AVG(n) AS a FROM people JOIN often USING (id)",
     }.items()
 }
+RELATIONS |= {
+    "per unit in Python": lambda asked: (
+        asked.rows.per_unit(n=count()).mean("n").answer(epsilon=TINY, accept_noise=True)
+    ),
+    "join in Python": lambda asked: (
+        asked.rows.join(asked.few.beside(asked.table, asked.hold), on="id")
+        .sum("age")
+        .answer(epsilon=TINY, accept_noise=True)
+    ),
+}
 
 
 VERBS: dict[str, Ask] = {
@@ -235,6 +246,13 @@ VERBS: dict[str, Ask] = {
     "without learning": lambda asked: (
         asked.rows.count() if asked.few.kind == "row" else asked.rows.count_units()
     ).answer(epsilon=TINY, learn=False),
+    "a plan": lambda asked: str(asked.rows.group_by("g").mean("y").plan(epsilon=TINY)),
+    "asked again": lambda asked: [asked.rows.mean("y").answer(epsilon=TINY, accept_noise=True) for _ in range(2)][1],
+    "of learned facts": lambda asked: (
+        asked.rows.learn(epsilon=SMALL, columns=["x"]),
+        asked.rows.mean("x").answer(epsilon=SMALL, accept_noise=True),
+        asked.table.facts,
+    )[1:],
     "describe": lambda asked: asked.rows.describe(epsilon=SMALL),
     "learn": lambda asked: asked.rows.learn(epsilon=TINY, columns=["x", "y"]),
     "learn by": lambda asked: asked.rows.learn(epsilon=TINY, columns=["x"], by=["g"]),
@@ -257,6 +275,15 @@ def _score(share: str, text: str, target: str, positive: Any = None) -> Ask:
         model = SqlModel(text, target=target, positive=positive)
         where = f"x = {WANTED}" if asked.few.filtered else None
         return Holdout(asked.table, share=share).score(model, epsilon=TINY, where=where)
+
+    return score
+
+
+def _scored_after_fit(made: Any, target: str, **words: Any) -> Ask:
+    def score(asked: Asked) -> Any:
+        halves = Holdout(asked.table, share="0.5")
+        model = made(epsilon=TINY).fit(halves.training, target=target, features=["x", "z"], **words)
+        return halves.score(model, epsilon=TINY, where=f"x = {WANTED}" if asked.few.filtered else None)
 
     return score
 
@@ -284,12 +311,17 @@ MODELS: dict[str, Ask] = {
     "several classes": _model(AdditiveClassifier, target="g", features=["x", "y"]),
     "a number": _model(AdditiveRegressor, target="y", features=["x", "g"]),
     "a line": _model(LinearRegression, target="y", features=["x", "g"]),
+    "a term of two": _model(
+        partial(AdditiveRegressor, rounds=2, interactions=[("x", "g")]), target="y", features=["x", "g"]
+    ),
     "components": _model(PCA, features=["x", "y", "z"]),
     "of one side": lambda asked: AdditiveRegressor(epsilon=TINY, rounds=2).fit(
         Holdout(asked.table, share="0.999").training, target="y", features=["x"]
     ),
     "a score of classes": _score("0.999", "0.2 + 0.05 * x", "f", True),
     "a score of numbers": _score("0.999", "x", "y"),
+    "a score of several classes": _scored_after_fit(AdditiveClassifier, "g"),
+    "a score of a line": _scored_after_fit(LinearRegression, "y"),
     "a score of hardly any": _score("0.001", "x", "y"),
     "a choice of classes": _tuned("log loss", "f", True),
     "a choice of numbers": _tuned(None, "y"),
@@ -329,7 +361,7 @@ def in_words(text: str) -> str:
     return masked.replace("# … #", "#")
 
 
-RESULTS = {"Answer", "Summary", "KnownFacts", "QuestionAudit", "Score", "Tuned", "Votes"}
+RESULTS = {"Answer", "str", "tuple", "Summary", "KnownFacts", "QuestionAudit", "Score", "Tuned", "Votes"}
 RESULTS |= {"AdditiveClassifier", "AdditiveRegressor", "LinearRegression", "PCA"}
 
 
@@ -367,7 +399,13 @@ def _outcome(ask: Callable[[], Any]) -> list[str]:
         return [type(problem).__name__]  # words of a library's own, which no verb may show
     seen = [type(found).__name__, public_text(found) if hasattr(found, "fit") else str(found)]
     if isinstance(found, Answer):
-        seen += [str(found.to_arrow().schema), found.to_json(), f"{len(found.to_dicts())} rows".replace("0", "no")]
+        seen += [
+            str(found.to_arrow().schema),
+            found.to_json(),
+            found.to_csv(),
+            str(found.details()),
+            f"{len(found.to_dicts())} rows".replace("0", "no"),
+        ]
     return seen
 
 
