@@ -25,6 +25,8 @@ from tests.query.test_sql import VISITS
         ("SELECT COUNT(*) FROM visits WHERE REGEXP_MATCHES(ward, 'A')", "REGEXP_MATCHES", "LIKE with % and _"),
         ("SELECT COUNT(*) FROM visits WHERE (age, ward) IN ((1, 'A'))", "a list of columns", "a = 1 AND b = 2"),
         ("SELECT COUNT(*) FROM visits WHERE age = ANY (SELECT 1)", "ANY", "x IN (1, 2)"),
+        (f"SELECT COUNT(*) FROM visits WHERE age IN (0.5, {'9' * 38})", "39 digits", "CAST(x AS FLOAT)"),
+        (f"SELECT COUNT(*) FROM visits WHERE age NOT IN ({'9' * 38}, 2, 0.5)", "39 digits", "CAST(x AS FLOAT)"),
     ],
 )
 def test_a_refusal_names_what_was_written_and_what_to_write(asked, named, way):
@@ -42,3 +44,7 @@ def test_a_refusal_of_a_computed_column_names_its_aggregate(text):
         parse_query(f"SELECT {text} AS n FROM visits", VISITS)
     assert "COUNT(*)" in str(refused.value)
     assert "x00" not in str(refused.value)
+
+
+def test_numbers_of_any_length_are_compared_as_floats_beside_a_float():
+    assert parse_query(f"SELECT COUNT(*) FROM visits WHERE age IN (0.5, {'9' * 38}, 1e0)", VISITS).where is not None

@@ -156,8 +156,9 @@ _LOGIC = (
 
 def _in_kind(kinds: Kinds, where: CheckedCall) -> Kind:
     refuse_null(kinds, where)
-    for kind in kinds[1:]:
-        common(kinds[0], kind, where=where)
+    shared = Kind("null")
+    for kind in sorted(kinds, key=lambda each: each.type != "float"):  # beside a float, all are compared as floats
+        shared = common(shared, kind, where=where)
     return BOOL
 
 
