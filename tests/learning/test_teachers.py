@@ -1,5 +1,6 @@
 """Teachers: disjoint people, one vote each, nothing of them leaves but noisy counts."""
 
+import logging
 import pickle
 import sys
 import warnings
@@ -20,10 +21,11 @@ PUBLIC = {"age": [5, 25, 45, 65, 95], "sex": ["f", "m", "f", "m", "f"]}
 
 
 class Nearest:
-    """A classifier by the nearest class mean; it draws, prints and warns, as others' code may."""
+    """A classifier by the nearest class mean; it draws, prints, logs and warns, as others' code may."""
 
     def fit(self, rows: Any, target: Any) -> "Nearest":
         print("rows:", len(rows))
+        logging.getLogger("a library").critical("saw %s rows", len(rows))
         warnings.warn(f"saw {len(rows)} rows", stacklevel=1)
         self.jitter = np.random.random()
         self.means = [rows[target == each].mean(axis=0) if (target == each).any() else None for each in (0, 1)]
@@ -128,7 +130,7 @@ def test_votes_are_charged_once_and_their_students_learn():
     assert student.predict({"age": [2, 97]}).tolist() == ["no", "yes"]
 
 
-def test_nothing_of_a_teacher_leaves(capfd: pytest.CaptureFixture[str]):
+def test_nothing_of_a_teacher_leaves(capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture):
     class Talks(Nearest):
         """Its code fails on rows of one kind, and says why."""
 
@@ -146,6 +148,8 @@ def test_nothing_of_a_teacher_leaves(capfd: pytest.CaptureFixture[str]):
         votes = teachers.vote({"age": PUBLIC["age"]}, epsilon=1)
     assert votes.noisy.shape == (5, 2)
     assert capfd.readouterr() == ("", "")
+    assert "rows" not in caplog.text
+    assert logging.getLogger("a library").isEnabledFor(logging.CRITICAL)
     assert np.random.get_state()[2] == before
     assert "withheld" in repr(teachers)
     with pytest.raises(TypeError, match="not pickled"):

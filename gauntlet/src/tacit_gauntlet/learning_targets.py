@@ -15,6 +15,7 @@ LEARNING_TARGETS: dict[str, str | tuple[str, ...]] = {
     "noise for an additive model": "tacit.learning.additive:noise_for",
     "what scikit-learn asks of a fit": "tacit.learning.estimator:Estimator._name_features",
     "SQL of a database": "tacit.learning.model_sql:in_dialect",
+    "fence of a teacher": "tacit.learning.teachers:_fenced",
     "Lesson.counted": "tacit.learning.teachers:TeachingTask.counted",
     "units of a side": "tacit.engine.derived:some_units",
     "units apart": "tacit.learning.scoring.scorable:UnitRange.is_apart_from",

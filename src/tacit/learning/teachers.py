@@ -13,7 +13,9 @@ import contextlib
 import copy
 import io
 import json
+import logging
 import random
+import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -114,14 +116,17 @@ def matrix_of(features: Sequence[Feature], cells: Sequence[Integers]) -> Floats:
 
 @contextlib.contextmanager
 def _fenced() -> Iterator[None]:
-    """Keep the output of a teacher's code from leaving, and its draws from reaching the next teacher's."""
+    """Keep the output and the log of a teacher's code from leaving, and its draws from reaching the next teacher's."""
     before = random.getstate(), np.random.get_state()  # noqa: NPY002 - theirs, not ours: no noise is drawn here
+    level = logging.root.manager.disable
+    logging.disable(sys.maxsize)  # of the whole process: a handler that has the terminal already cannot be redirected
     try:
         with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
             warnings.simplefilter("ignore")
             with contextlib.redirect_stderr(io.StringIO()):
                 yield
     finally:
+        logging.disable(level)
         random.setstate(before[0])
         np.random.set_state(before[1])  # noqa: NPY002
 

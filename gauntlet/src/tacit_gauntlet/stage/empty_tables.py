@@ -27,7 +27,7 @@ from tacit.errors import TacitError
 from tacit.learning import PCA, AdditiveClassifier, AdditiveRegressor, Holdout, LinearRegression, SqlModel, Teachers
 from tacit.learning import tune as choose_model
 from tacit.ledger import open_ledger
-from tacit_gauntlet.stage.models import Spots, public_text
+from tacit_gauntlet.stage.models import Talker, public_text
 from tacit_gauntlet.stage.parts import coded_in_parts, stand_in
 from tacit_gauntlet.stage.table import Ear, Table, all_frozen, protected, protected_here
 
@@ -201,7 +201,8 @@ QUESTIONS: dict[str, Ask] = {
         "public join": "SELECT floor, COUNT(*) AS n, AVG(y) AS a FROM t JOIN wards USING (g) {where} GROUP BY floor",
         "public semi join": "SELECT COUNT(*) AS n FROM t {both} g IN (SELECT g FROM wards WHERE floor > 1)",
         "public anti join": "SELECT COUNT(*) AS n FROM t ANTI JOIN wards USING (g) {where}",
-        "of computed rows": "SELECT v, AVG(u) AS a FROM (SELECT UPPER(g) AS v, x * 2 AS u FROM t {where}) GROUP BY v",
+        "found groups of computed rows": "SELECT v, AVG(u) AS a FROM"
+        " (SELECT UPPER(g) AS v, x * 2 AS u FROM t {where}) GROUP BY v",
     }.items()
 }
 # Of units that have rows: a row that is its own unit has no table of its own.
@@ -302,7 +303,7 @@ def _fitted_and_tuned(asked: Asked) -> Any:
 
 
 def _voted(asked: Asked) -> Any:
-    teachers = Teachers(Spots(), count=5).fit(asked.table, target="f", features=["x", "y"])
+    teachers = Teachers(Talker(), count=5).fit(asked.table, target="f", features=["x", "y"])
     return teachers.vote(PUBLIC_ROWS, epsilon=TINY)
 
 

@@ -135,3 +135,19 @@ def arithmetic_of_the_process() -> Iterator[None]:
 
     with planted("failures after a charge", as_it_is):
         yield
+
+
+@mutant("what a teacher logs is heard", killed_by="M16", published="an estimator that logs how many samples it has")
+@contextmanager
+def teachers_log() -> Iterator[None]:
+    """Output of a teacher's code is kept back, and its log is not."""
+    fence = original("fence of a teacher")
+
+    @contextmanager
+    def open_to_logs() -> Iterator[None]:
+        with fence():
+            logging.disable(logging.NOTSET)
+            yield
+
+    with planted("fence of a teacher", open_to_logs):
+        yield
