@@ -68,7 +68,7 @@ class TeachingTask:
     def counted(self, cells: Sequence[Integers]) -> Integers:
         """Return the votes for each public row: `cells` are the features', the target's and the teacher's.
 
-        A teacher's votes are a function of its own rows: they are sorted, so that other rows cannot change their order.
+        A teacher's votes follow from the teacher's rows. These are sorted, so other rows cannot change their order.
         """
         target = np.array(self.classes, dtype=np.int64)[cells[-2]]
         known = target >= 0

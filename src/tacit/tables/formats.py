@@ -52,7 +52,7 @@ TOGETHER_MOST = 4
 def open_source(source: Any, written: Mapping[str, WrittenFacts], *, spark: Any = None) -> Source:
     """Return a source from a path or glob, a frame, a (DuckDB connection, table name) pair, or an Ibis table.
 
-    `spark` is the session of a table of Spark. A source that is already open gets these facts instead of its own.
+    `spark` is the session of a table of Spark. A source that is already open gets these facts in place of earlier ones.
     """
     if is_spark_frame(source):
         refuse_spark_frame()

@@ -151,7 +151,7 @@ def plain_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def plain_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return a batch's rows in a schema that `plain_schema` made of its own."""
+    """Return a batch's rows in the schema that `plain_schema` made of the batch's."""
     columns = [each.storage.cast(pa.bool_()) if _is_bool8(each.type) else each for each in batch.columns]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
