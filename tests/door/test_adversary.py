@@ -205,5 +205,5 @@ def test_what_a_connection_uses_later_changes_nothing_that_is_read(tmp_path: Pat
 
 def test_a_file_that_duckdb_reads_by_its_name_is_no_table_of_the_connection(tmp_path: Path) -> None:
     (tmp_path / "people.csv").write_text("x\n1\n")
-    with pytest.raises(tacit.QueryRefused, match="no table"):
+    with pytest.raises(tacit.QueryRefused, match="does not have exactly one table"):
         asked((duckdb.connect(), str(tmp_path / "people.csv")))

@@ -193,7 +193,7 @@ def test_totals_of_keys_that_are_found_are_those_of_the_groups_that_are_shown(bo
 
 def test_a_number_that_does_not_add_up_has_noise_of_its_own_at_each_level(book):
     answer = small(book).sql("SELECT a, MEDIAN(x) AS m FROM t GROUP BY ROLLUP (a)").answer(epsilon=1)
-    assert "Totals have noise of their own" in answer.details()
+    assert "Totals have separate noise" in answer.details()
 
 
 @pytest.mark.parametrize(("totals", "rows"), [(True, 12 + 3 + 1), ("all", 12 + 3 + 4 + 1)])

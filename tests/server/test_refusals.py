@@ -48,7 +48,7 @@ def test_a_refusal_after_something_was_learned_says_that_it_is_charged(
     monkeypatch.setattr(Request, "charged", taken)
     reply = learning.ask({"sql": "SELECT AVG(days) AS d FROM visits", "epsilon": "1"})
     assert (reply.status_code, reply.json()["type"]) == (402, "urn:tacit:refused-after-learning")
-    assert "is charged" in reply.json()["title"]
+    assert "are charged" in reply.json()["title"]
     assert reply.json()["error"] == "BudgetExceeded"
     assert any(entry.kind == "fact" for entry in learning.desk.ledger.entries())
 

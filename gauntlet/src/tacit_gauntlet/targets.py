@@ -322,6 +322,9 @@ TARGETS: dict[str, str | tuple[str, ...]] = {
     "root_length": "tacit.engine.arithmetic:root_length",
     "square": "tacit.engine.arithmetic:square",
     "kept_and_cut": "tacit.engine.arithmetic:kept_and_cut",
+    "clipped in SQL": "tacit.engine.arithmetic:_clipped",
+    "narrowed in SQL": "tacit.engine.arithmetic:narrowed",
+    "whole in SQL": "tacit.engine.arithmetic:whole",
     "ONE": "tacit.engine.arithmetic:ONE",
     # release
     "chosen groups": "tacit.release.noisy:_choose_keys",

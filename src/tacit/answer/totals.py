@@ -1,6 +1,6 @@
 """Totals that add up: every level of a table of groups, fitted to all noise there is, in whole numbers that agree.
 
-A level's numbers are the sums of its groups. Groups have noise of their own, and so may levels. The best estimate
+A level's numbers are the sums of its groups. Groups have separate noise, and so may levels. The best estimate
 weighs both by variance (docs/proofs/totals.md): in two passes if each level is inside the next one, as in a ROLLUP, and
 by main effects and interactions if keys are combined in all ways, as in a CUBE. All variances are exact.
 All of it is post-processing of released integers by public facts.
@@ -27,7 +27,7 @@ from tacit.release import NoisyTable
 ADDED_UP = (
     "Counts and sums add up: totals are of the groups that are shown, and each number is estimated from all levels."
 )
-LEFT_ALONE = "Totals have noise of their own, and do not add up."
+LEFT_ALONE = "Totals have separate noise, and do not add up."
 
 # Errors are rounded up to so many steps an octave, so that numbers with nearly the same error share their work.
 STEPS_AN_OCTAVE = 24
@@ -186,7 +186,7 @@ class Level:
 
 
 def fitted_levels(plan: Plan, noisy: NoisyTable, levels: Sequence[Kept], confidence: Fraction) -> list[Level]:
-    """Return every level of an answer, from the release of its cells and of the levels with noise of their own."""
+    """Return every level of an answer, from the release of its cells and of the levels with separate noise."""
     shapes = [_shape(noisy, kept) for kept in levels]
     numbers: list[list[list[list[int]]]] = [[] for _ in levels]
     errors: list[Floats] = [np.zeros(len(keys)) for keys, _ in shapes]

@@ -72,12 +72,12 @@ def plan_in_words(plan: Plan, confidence: Fraction = Fraction(95, 100), *, path:
 
 
 def level_lines(plan: Plan) -> list[str]:
-    """Return which totals have noise of their own."""
+    """Return which totals have separate noise."""
     lines = []
     for level in plan.levels:
         name = ", ".join(plan.keys[each].name for each in level.kept) or "all groups together"
         part = float(sum(release.share for release in level.releases))
-        lines.append(f"Totals of {name}: noise of their own for {part:.1%} of the loss, fitted to the groups.")
+        lines.append(f"Totals of {name}: separate noise for {part:.1%} of the loss, fitted to the groups.")
     return lines
 
 

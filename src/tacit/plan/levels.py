@@ -1,4 +1,4 @@
-"""Levels: the totals of a grouped table, and the part of the loss that each of them gets for noise of its own.
+"""Levels: the totals of a grouped table, and the part of the loss that each of them gets for separate noise.
 
 Every total is the sum of its groups' bounded numbers, before noise. One unit has one weight for all levels. So a level
 moves in L1 by no more than the groups do (docs/proofs/totals.md), and its noise is made for that. A level without a
@@ -17,7 +17,7 @@ from tacit.query import Query, Scalar
 
 # A level's error counts by the root of its number of groups, so that neither one total nor many groups decide alone.
 SIZE_POWER = 0.5
-# Levels get a share of their own only if the table's error falls by this factor.
+# Levels get a separate share only if the table's error falls by this factor.
 CLEARLY = 0.95
 STEPS = (0.0, 0.5, 0.8, 1.25, 2.0)
 ROUNDS_MOST = 60

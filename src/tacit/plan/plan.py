@@ -215,7 +215,7 @@ class Threshold:
 
 @dataclass(frozen=True)
 class PlannedLevel:
-    """Totals of a plan's groups with noise of their own: the groups that are equal in these keys, added up.
+    """Totals of a plan's groups with separate noise: the groups that are equal in these keys, added up.
 
     Its releases have the parts of the plan's, in their order.
     """
@@ -261,7 +261,7 @@ class Plan:
     # what is learned: the groups are bins, and the cells of a unit are those of `cells`
     profiles: tuple[Profile, ...] = ()
     cells: "Cells | None" = None
-    levels: tuple[PlannedLevel, ...] = ()  # totals of the groups that have noise of their own
+    levels: tuple[PlannedLevel, ...] = ()  # totals of the groups that have separate noise
     public_rows: int | None = None  # how many rows there are, where the curator declares that in public
     instead_of: NoiseKind | None = None  # the noise that would err less, where the budget has no room for it
     learned: "tuple[Fact, ...]" = field(default=(), repr=False, compare=False)  # the facts that caps were read off

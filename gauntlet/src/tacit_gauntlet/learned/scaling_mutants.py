@@ -156,8 +156,10 @@ bug(
 # ---- Totals.
 
 
-def _clipped(value: Any, most: int) -> Any:
-    return value.clip(-most, most)
+def _uncut(value: Any, vector: Any) -> Any:
+    """Return a total in its units, within 2^60 only."""
+    whole = original("narrowed in SQL")(original("clipped in SQL")(value, original("whole in SQL")(1 << 60)))
+    return whole >> min(vector.tail_shift, 63)
 
 
 def _each_within_the_tail(kept: Any, rest: Any, vector: Any) -> Any:
@@ -168,12 +170,12 @@ def _each_within_the_tail(kept: Any, rest: Any, vector: Any) -> Any:
 
 def _cut_as_it_is(kept: Any, rest: Any, vector: Any) -> Any:
     within, _ = original("kept_and_cut")(kept, rest, vector)
-    return within, _clipped(rest, 1 << 60).cast("decimal(38, 0)").cast("int64") >> min(vector.tail_shift, 63)
+    return within, _uncut(rest, vector)
 
 
 def _kept_as_it_is(kept: Any, rest: Any, vector: Any) -> Any:
     _, taken = original("kept_and_cut")(kept, rest, vector)
-    return _clipped(kept, 1 << 60).cast("decimal(38, 0)").cast("int64") >> min(vector.tail_shift, 63), taken
+    return _uncut(kept, vector), taken
 
 
 bug(
