@@ -233,7 +233,8 @@ def _cells(values: Any, facts: Mapping[str, Any]) -> Any:
         return values.to_arrow()
     array = np.asarray(values)
     if array.dtype.kind in "biuf":
-        return pa.array(array.astype(array.dtype.newbyteorder("=")).astype(_wide(array.dtype)))
+        native = array.astype(array.dtype.newbyteorder("="))
+        return pa.array(native.astype(np.float64) if array.dtype.kind == "f" else native)
     if array.dtype.kind == "M":
         return pa.array(array)
     cells = array.tolist()
@@ -243,10 +244,6 @@ def _cells(values: Any, facts: Mapping[str, Any]) -> Any:
     if "between" in facts or (listed and all(isinstance(key, int | float) for key in listed)):
         return pa.array([_number(cell) for cell in cells], pa.float64())
     return pa.array([cell if isinstance(cell, str) else None for cell in cells], pa.string())
-
-
-def _wide(dtype: Any) -> Any:
-    return np.float64 if dtype.kind == "f" else dtype
 
 
 def _number(cell: Any) -> float | None:

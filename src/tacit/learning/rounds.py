@@ -6,6 +6,7 @@ of the earlier results, all rounds together are the batch that was charged (docs
 """
 
 import hashlib
+import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -37,10 +38,6 @@ INT_MOST = (1 << 63) - 1
 Tick = Callable[[float], None]
 
 
-def print_nothing(_: float) -> None:
-    """Show no progress."""
-
-
 @contextmanager
 def progress(events: Sequence[GaussianNoise], *, shown: bool) -> Iterator[Tick]:
     """Yield a function to call after each round, which moves a bar on a terminal and does nothing elsewhere.
@@ -49,7 +46,7 @@ def progress(events: Sequence[GaussianNoise], *, shown: bool) -> Iterator[Tick]:
     on a public clock it is not shown: how long a round takes may depend on rows.
     """
     if not shown or not sys.stderr.isatty():
-        yield print_nothing
+        yield lambda _: None
         return
     from rich.console import Console
     from rich.progress import Progress
@@ -78,7 +75,7 @@ class Rounds:
     """
 
     def __init__(
-        self, rows: "CodedRows", events: Sequence[GaussianNoise], *, moves: int = 1, tick: Tick = print_nothing
+        self, rows: "CodedRows", events: Sequence[GaussianNoise], *, moves: int = 1, tick: Tick | None = None
     ) -> None:
         self._rows = rows
         self._left = [event.sensitivity_squared for event in events]
@@ -132,7 +129,8 @@ class Rounds:
         """Return noisy integers, charged to a reserved event."""
         event = self._taken(exact.moves_squared)
         noisy = release_integers(exact, event)
-        self._tick(float(event.sensitivity_squared / event.sigma**2))
+        if self._tick is not None:
+            self._tick(float(event.sensitivity_squared / event.sigma**2))
         if max(map(abs, noisy), default=0) > INT_MOST:
             noisy = [max(-INT_MOST, min(INT_MOST, each)) for each in noisy]
         return np.array(noisy, dtype=np.int64)
@@ -166,8 +164,8 @@ def train(
     key: str,
     words: str,
     steps: Callable[[Rounds], Released],
-    encode: Callable[[Released], str],
-    decode: Callable[[str], Released],
+    encode: Callable[[Released], str] = json.dumps,
+    decode: Callable[[str], Released] = json.loads,
     analyst: str | None = None,
     request_id: str | None = None,
 ) -> Paid[Released]:

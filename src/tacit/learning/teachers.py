@@ -12,7 +12,6 @@ far they agree, which is a secret by itself, so it cannot be a charge and is not
 import contextlib
 import copy
 import io
-import json
 import logging
 import random
 import sys
@@ -30,11 +29,11 @@ from tacit.learning.declared_rows import rows_to_predict
 from tacit.learning.features import Feature, class_target, features_of, target_of
 from tacit.learning.price import noise_for
 from tacit.learning.rounds import train
-from tacit.learning.scoring.holdout import hashed_columns, salt_for
+from tacit.learning.scoring.holdout import units_between
 from tacit.ledger import Receipt
 from tacit.plan import STEPS_MOST, CodedColumn, CodedPlan, measured_column
 from tacit.privacy import ApproximateLoss, Floats, GaussianNoise, Integers, Number, whole
-from tacit.query import PLACES, Aggregate, Column, Frame, SomeUnits, TableRows
+from tacit.query import PLACES, Aggregate, Column, Frame
 
 TEACHERS_MOST, ROWS_MOST = 10_000, 100_000
 TRIED_ROWS = 60
@@ -249,23 +248,22 @@ class Teachers:
         if said.shape != at.shape:
             raise InvalidParameter("an estimator must predict one class for each row\nhint: give a classifier")
 
-    def _lesson(self, rows: Any) -> TeachingTask:
+    def _asked(
+        self, rows: Any, epsilon: Number, delta: Number | None
+    ) -> tuple[TeachingTask, GaussianNoise, ApproximateLoss]:
+        """Return what teachers are asked, its noise, and the loss that the noise is made for."""
         if not hasattr(self, "_table"):
             raise InvalidParameter("these teachers need a table\nhint: call fit(table, target='income') first")
         asked = read_rows(self._features, rows)
         if not 1 <= len(asked) <= ROWS_MOST:
             raise InvalidParameter(f"ask about 1 to {ROWS_MOST:,} public rows\nhint: each one adds noise to all")
-        return TeachingTask(self.estimator, self.count, self._features, self._cells, asked)
-
-    def _noise(
-        self, lesson: TeachingTask, epsilon: Number, delta: Number | None
-    ) -> tuple[tuple[GaussianNoise, ...], ApproximateLoss]:
-        return noise_for(self._table.session, epsilon, delta, [(lesson.moves_squared, Fraction(1))])
+        task = TeachingTask(self.estimator, self.count, self._features, self._cells, asked)
+        (event,), loss = noise_for(self._table.session, epsilon, delta, [(task.moves_squared, Fraction(1))])
+        return task, event, loss
 
     def plan(self, rows: Any, epsilon: Number, delta: Number | None = None) -> str:
         """Return in words what votes on public rows would cost and err by: free."""
-        lesson = self._lesson(rows)
-        (event,), asked = self._noise(lesson, epsilon, delta)
+        lesson, event, asked = self._asked(rows, epsilon, delta)
         off = 1.96 * float(event.sigma)
         return (
             f"Votes of {self.count} teachers on {len(lesson.asked):,} public rows: {asked}, whatever they say.\n"
@@ -283,8 +281,7 @@ class Teachers:
         request_id: str | None = None,
     ) -> Votes:
         """Return noisy votes on public rows: charged first; then teachers are trained, vote and are gone."""
-        lesson = self._lesson(rows)
-        (event,), asked = self._noise(lesson, epsilon, delta)
+        lesson, event, asked = self._asked(rows, epsilon, delta)
         dealt = self._dealt()
         hand = dealt.session.declaration
         grid = measured_column(Aggregate("mean", Column(_HAND)), hand, steps_most=STEPS_MOST)
@@ -298,8 +295,6 @@ class Teachers:
             key=repr(("votes 1", self._named(), self.count, lesson.asked.tolist())),
             words=f"votes of {self.count} teachers on {len(lesson.asked)} public rows",
             steps=lambda rounds: rounds.votes(lesson).tolist(),
-            encode=json.dumps,
-            decode=json.loads,
             analyst=analyst,
             request_id=request_id,
         )
@@ -314,24 +309,14 @@ class Teachers:
     def _named(self) -> str:
         """Return the estimator as it is found again: by its class and its parameters."""
         params = self.estimator.get_params() if hasattr(self.estimator, "get_params") else vars(self.estimator)
-        return repr(
-            (
-                type(self.estimator).__module__,
-                type(self.estimator).__qualname__,
-                sorted((str(name), repr(each)) for name, each in params.items()),
-            )
-        )
+        kind, found = type(self.estimator), sorted((str(name), repr(each)) for name, each in params.items())
+        return repr((kind.__module__, kind.__qualname__, found))
 
     def _dealt(self) -> Table:
         """Return the table with each unit's teacher beside its rows."""
-        session = self._table.session
-        if _HAND in session.declaration.columns:
+        if _HAND in self._table.session.declaration.columns:
             raise QueryRefused(f"the table has a column '{_HAND}', which teachers need\nhint: rename it")
-        source = session.relation or TableRows(session.declaration.name)
-        salt = salt_for(self._table, "teachers")
-        columns = hashed_columns(self._table)
-        about = session.about(SomeUnits(source, salt, 0, PLACES, columns, hands=self.count, hand=_HAND))
-        return Table(about, Frame(about.declaration))
+        return units_between(self._table, "teachers", 0, PLACES, hands=self.count, hand=_HAND)
 
 
 _HAND = "teacher of a unit"

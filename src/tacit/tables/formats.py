@@ -77,7 +77,12 @@ def open_together(sources: Sequence[Source], *, streams: bool = False) -> tuple[
     """
     if all(source.backend.con is sources[0].backend.con for source in sources):
         return tuple(sources)
-    _refuse_other_places(sources)
+    places = [None if source.elsewhere is None else source.elsewhere.place for source in sources]
+    if any(place is not places[0] for place in places[1:]):
+        raise QueryRefused(
+            "these two tables cannot be read together: their rows are not in the same engine"
+            "\nhint: give both as tables of one Spark session, or both as files or frames"
+        )
     ours = [source.own for source in sources if source.own is not None]
     if len(ours) < len(sources):
         raise QueryRefused(
@@ -104,15 +109,6 @@ def _opened_together(ours: Sequence[Own], *, streams: bool) -> tuple[Source, ...
     opened = tuple(own.into(backend, f"{OURS}_{place}") for place, own in enumerate(ours))
     lock(backend, [path for own in ours for path in own.paths], streams=streams)
     return opened
-
-
-def _refuse_other_places(sources: Sequence[Source]) -> None:
-    places = [None if source.elsewhere is None else source.elsewhere.place for source in sources]
-    if any(place is not places[0] for place in places[1:]):
-        raise QueryRefused(
-            "these two tables cannot be read together: their rows are not in the same engine"
-            "\nhint: give both as tables of one Spark session, or both as files or frames"
-        )
 
 
 def open_elsewhere(
@@ -169,7 +165,7 @@ def _opened(source: Any, written: Mapping[str, WrittenFacts]) -> Source:
         if not isinstance(path, str):
             raise InvalidParameter("a path must be text, not bytes\nhint: os.fsdecode(path)")
         if path.lower().startswith(POSTGRES):
-            return _from_server(_postgres().table_at(path), written)
+            return _in_our_engine(Own(partial(_postgres().into, _postgres().table_at(path))), written)
         return _from_files(path, written)
     if is_ibis(source):
         return _from_stored(stored_table(named_by_ibis(source)), written, stem="data")
@@ -181,7 +177,12 @@ def _opened(source: Any, written: Mapping[str, WrittenFacts]) -> Source:
             f"a {type(source).__name__} cannot be opened as a table\nhint: give a path or glob of Parquet or CSV"
             " files, an address with ?table=, a pandas, Polars or Arrow frame, (connection, 'table'), or an Ibis table"
         )
-    return _from_frame(frame, written)
+    refuse_duplicates(frame.column_names)
+    if all(reading_of(field.name, field.type) is None for field in frame.schema):
+        raise InvalidParameter(
+            "the frame lacks a column of a type that can be read\nhint: convert a column to text or a number"
+        )
+    return _in_our_engine(Own(partial(_frame_into, frame)), written)
 
 
 def _with_facts(source: Source, written: Mapping[str, WrittenFacts]) -> Source:
@@ -190,10 +191,6 @@ def _with_facts(source: Source, written: Mapping[str, WrittenFacts]) -> Source:
         source.table, source.backend, written, stem=source.stem, identity=source.identity, others=source.others
     )
     return replace(source, columns=again.columns)
-
-
-def _from_server(table: Any, written: Mapping[str, WrittenFacts]) -> Source:
-    return _in_our_engine(Own(partial(_postgres().into, table)), written)
 
 
 def _postgres() -> Any:
@@ -212,22 +209,12 @@ def _in_our_engine(own: Own, written: Mapping[str, WrittenFacts], *, streams: bo
     backend = our_connection()
     source = own.into(backend, OURS)
     lock(backend, own.paths, streams=streams)
-    again = partial(_again, partial(_in_our_engine, own, {}, streams=True))
+
+    def again() -> Source:
+        with no_warnings():
+            return _in_our_engine(own, {}, streams=True)
+
     return replace(_with_facts(source, written), again=again, own=own)
-
-
-def _again(opening: "partial[Source]") -> Source:
-    with no_warnings():
-        return opening()
-
-
-def _from_frame(frame: pa.Table, written: Mapping[str, WrittenFacts]) -> Source:
-    refuse_duplicates(frame.column_names)
-    if all(reading_of(field.name, field.type) is None for field in frame.schema):
-        raise InvalidParameter(
-            "the frame lacks a column of a type that can be read\nhint: convert a column to text or a number"
-        )
-    return _in_our_engine(Own(partial(_frame_into, frame)), written)
 
 
 def _frame_into(frame: pa.Table, backend: sql.Connection, name: str) -> Source:
@@ -293,17 +280,14 @@ def _files_into(paths: list[str], pattern: str, backend: sql.Connection, name: s
         ) from None
     stem = Path(paths[0]).stem if len(paths) == 1 else Path(pattern).stem.strip("*?[]") or "data"
     # a glob is identified by its pattern: a new file in it is like new rows in a file
-    identity = f"glob:{_whole_pattern(pattern)}" if glob.has_magic(pattern) else f"file:{paths[0]}"
+    identity = f"file:{paths[0]}"
+    if glob.has_magic(pattern):  # links in its folder are resolved, unless the folder is itself a pattern
+        folder, last = os.path.split(os.path.abspath(pattern))
+        identity = f"glob:{os.path.join(folder if glob.has_magic(folder) else os.path.realpath(folder), last)}"
     source = described(table, backend, {}, stem=stem or "data", identity=identity, others=others)
     rounded = frozenset[str]().union(*(_rounded(each.readings) for each in files))
     source = replace(source, files=files, opened=(opened,), rounded=rounded)
     return replace(source, aliases=file_aliases(paths), written=tuple(paths))
-
-
-def _whole_pattern(pattern: str) -> str:
-    """Return a glob as an absolute path, with links in its folder resolved unless the folder is itself a pattern."""
-    folder, name = os.path.split(os.path.abspath(pattern))
-    return os.path.join(folder if glob.has_magic(folder) else os.path.realpath(folder), name)
 
 
 def _database_into(text: str, backend: sql.Connection, name: str) -> Source:
@@ -311,10 +295,9 @@ def _database_into(text: str, backend: sql.Connection, name: str) -> Source:
 
 
 def _from_connection(connection: Any, name: str, written: Mapping[str, WrittenFacts]) -> Source:
-    if type(connection).__module__.startswith(("psycopg", "adbc_driver_manager")):
-        table = _postgres().table_of(connection, name)
-        if table is not None:
-            return _from_server(table, written)
+    is_remote = type(connection).__module__.startswith(("psycopg", "adbc_driver_manager"))
+    if is_remote and (table := _postgres().table_of(connection, name)) is not None:
+        return _in_our_engine(Own(partial(_postgres().into, table)), written)
     if not type(connection).__module__.startswith(("duckdb", "_duckdb")):
         raise InvalidParameter(
             "the first item of the pair must be a DuckDB or PostgreSQL connection"

@@ -10,6 +10,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,6 +54,11 @@ class _Entry:
     @property
     def full_name(self) -> tuple[str, str, str]:
         return self.database, self.schema, self.name
+
+    def is_within(self, within: tuple[str, ...]) -> bool:
+        """Whether it is in the named database and schema; a single name may be either of them."""
+        here, wanted = (_folded(self.database), _folded(self.schema)), tuple(map(_folded, within))
+        return here == wanted if len(wanted) == 2 else set(wanted) <= set(here)
 
 
 def is_ibis(source: object) -> bool:
@@ -108,7 +114,7 @@ def _link_alias(path: str) -> str:
 def _entry(backend: sql.Connection, named: sql.Stored) -> _Entry:
     """Return the one table that DuckDB reads under this name now."""
     rows = backend.con.execute(_NAMED, [named.name] * 2).fetchall()
-    entries = [entry for row in rows if _is_within(entry := _Entry(*row), named.database)]
+    entries = [entry for row in rows if (entry := _Entry(*row)).is_within(named.database)]
     for entry in entries:
         _refuse_view(entry)
     if len(entries) > 1:
@@ -120,12 +126,6 @@ def _entry(backend: sql.Connection, named: sql.Stored) -> _Entry:
             f"\nhint: be exact: (connection, 'file.main.{named.name}')"
         )
     return entries[0]
-
-
-def _is_within(entry: _Entry, within: tuple[str, ...]) -> bool:
-    """Whether an entry is in the named database and schema; a single name may be either of them."""
-    here, wanted = (_folded(entry.database), _folded(entry.schema)), tuple(map(_folded, within))
-    return here == wanted if len(wanted) == 2 else set(wanted) <= set(here)
 
 
 def _refuse_view(entry: _Entry) -> None:
@@ -205,17 +205,13 @@ class OpenedFiles:
                 raise QueryRefused(
                     f"the file at {path!r} is gone, so no charge was made\nhint: put it back, or open the table again"
                 ) from None
-            if not is_same and not self._has_its_columns(path):
+            with suppress(Exception):  # for any reason, it is not the file that was opened
+                is_same = is_same or self.columns_of(path) == self.columns
+            if not is_same:
                 raise QueryRefused(
                     f"the file at {path!r} no longer has the columns it was opened with, so no charge was made"
                     "\nhint: open the table again, with a new version="
                 )
-
-    def _has_its_columns(self, path: str) -> bool:
-        try:
-            return self.columns_of(path) == self.columns
-        except Exception:  # noqa: BLE001 - for any reason, it is not the file that was opened
-            return False
 
 
 def opened_files(paths: Sequence[str], columns_of: Callable[[str], object]) -> OpenedFiles:

@@ -23,18 +23,21 @@ DIGITS_MOST = 38
 SHORT = TEXT_BYTES_MAX // 4
 # Encodings of which every stored text can be sent as UTF-8: in others one cell could make every question fail.
 ENCODINGS = frozenset({"UTF8"})
+# The Arrow type in which a cell is sent, and the type as which the server may compare it with a constant.
 PLAIN_TYPES = {
-    "int2": pa.int16(),
-    "int4": pa.int32(),
-    "int8": pa.int64(),
-    "bool": pa.bool_(),
-    "float4": pa.float32(),
-    "float8": pa.float64(),
-    "uuid": pa.uuid(),
+    "int2": (pa.int16(), "int"),
+    "int4": (pa.int32(), "int"),
+    "int8": (pa.int64(), "int"),
+    "bool": (pa.bool_(), "bool"),
+    "float4": (pa.float32(), ""),
+    "float8": (pa.float64(), ""),
+    "uuid": (pa.uuid(), ""),
+    "date": (pa.date32(), "date"),
+    "timestamp": (pa.timestamp("us"), ""),
+    "timestamptz": (pa.timestamp("us", "UTC"), ""),
 }
 TEXT_TYPES = ("text", "varchar", "bpchar", "name")
-TIME_TYPES = {"date": pa.date32(), "timestamp": pa.timestamp("us"), "timestamptz": pa.timestamp("us", "UTC")}
-_MEANT = {"int2": "int", "int4": "int", "int8": "int", "bool": "bool", "date": "date"}
+TIME_TYPES = ("date", "timestamp", "timestamptz")
 
 _SERVER = """
 SELECT current_setting('server_version_num')::int4 AS version, current_setting('server_encoding') AS encoding,
@@ -238,35 +241,29 @@ def _column(found: Mapping[str, Any]) -> PostgresColumn | None:
     name, kind, digits = found["name"], found["type"], found["digits"]
     cell = quoted(name)
     if found["form"] == "e":
-        return _text_column(name, f"{cell}::text", is_short=True)
+        return _sent(name, f"{cell}::text", pa.string(), "text")
     if not found["ours"] or found["form"] != "b":
         return None
     if kind in PLAIN_TYPES:
-        return _sent(name, f"{cell}::{kind}", PLAIN_TYPES[kind], _MEANT.get(kind, ""))
-    if kind in TIME_TYPES:
         own = f"{cell}::{kind}"
         within = f"{own} >= '0001-01-01'::{kind} AND {own} < '10000-01-01'::{kind}"
-        return _sent(name, f"CASE WHEN {within} THEN {own} END", TIME_TYPES[kind], _MEANT.get(kind, ""))
-    if kind in TEXT_TYPES:
-        return _text_column(name, f"{cell}::text", is_short=kind == "name" or 4 <= digits <= SHORT)
+        return _sent(name, f"CASE WHEN {within} THEN {own} END" if kind in TIME_TYPES else own, *PLAIN_TYPES[kind])
+    if kind in TEXT_TYPES:  # char(n) loses its blanks
+        is_short = kind == "name" or 4 <= digits <= SHORT
+        return _sent(name, f"{cell}::text" if is_short else _at_most(f"{cell}::text"), pa.string(), "text")
     if kind == "bytea":
-        return _sent(name, f"CASE WHEN octet_length({cell}) <= {TEXT_BYTES_MAX} THEN {cell}::bytea END", pa.binary())
+        return _sent(name, _at_most(cell, "::bytea"), pa.binary(), "")
     return _number_column(name, digits) if kind == "numeric" else None
 
 
-def _sent(name: str, sql: str, sent: pa.DataType, meant: str = "") -> PostgresColumn | None:
+def _at_most(cell: str, kind: str = "") -> str:
+    """Return SQL that counts a cell's bytes before it is sent."""
+    return f"CASE WHEN octet_length({cell}) <= {TEXT_BYTES_MAX} THEN {cell}{kind} END"
+
+
+def _sent(name: str, sql: str, sent: pa.DataType, meant: str) -> PostgresColumn | None:
     reading = reading_of(name, sent)
     return None if reading is None else PostgresColumn(name, sql, sent, reading, meant)
-
-
-def _text_column(name: str, cell: str, *, is_short: bool) -> PostgresColumn | None:
-    """A text, its bytes counted before it is sent unless its type says that they are few; char(n) loses its blanks."""
-    return _sent(
-        name,
-        cell if is_short else f"CASE WHEN octet_length({cell}) <= {TEXT_BYTES_MAX} THEN {cell} END",
-        pa.string(),
-        "text",
-    )
 
 
 def _number_column(name: str, modifier: int) -> PostgresColumn | None:
@@ -277,5 +274,4 @@ def _number_column(name: str, modifier: int) -> PostgresColumn | None:
     reading = Reading(name, pa.binary(), read, rounds=not is_exact)
     # of 131,072 digits at most, of which 32 KiB are sent
     text = f"{quoted(name)}::numeric::text"
-    sql = text if is_exact else f"CASE WHEN octet_length({text}) <= {TEXT_BYTES_MAX} THEN {text} END"
-    return PostgresColumn(name, sql, pa.string(), reading, "")
+    return PostgresColumn(name, text if is_exact else _at_most(text), pa.string(), reading, "")

@@ -122,10 +122,8 @@ def open_spark(address: str, session: Any, written: Mapping[str, WrittenFacts]) 
         raise QueryRefused(f"{full} is a stream\nhint: give a stored table")
     fields = list(frame.schema.fields)
     refuse_duplicates([field.name for field in fields])
-    doubtful = _doubtful_decimals(found, format, fields)
-    _refuse_without_type(doubtful, written)
-    vouched = {each for each, facts in written.items() if facts.type == "decimal"}
-    kinds = {field.name: None if field.name in doubtful - vouched else _kind(field) for field in fields}
+    doubtful = _doubtful_decimals(found, format, fields, written)
+    kinds = {field.name: None if field.name in doubtful else _kind(field.dataType) for field in fields}
     others = {field.name: field.dataType.simpleString() for field in fields if kinds[field.name] is None}
     schema = pa.schema([(each, kind) for each, kind in kinds.items() if kind is not None])
     if not len(schema):
@@ -260,28 +258,25 @@ def _format(session: Any, full: str) -> tuple[str, str]:
     return format, facts.get("location", "")
 
 
-def _kind(field: Any) -> pa.DataType | None:
+def _kind(kind: Any) -> pa.DataType | None:
     """Return the Arrow type in which a column comes; None if some cell of it could not be read."""
-    kind = field.dataType
-    name = kind.typeName()
-    if name == "decimal":
+    if kind.typeName() == "decimal":
         return pa.decimal128(kind.precision, kind.scale)
-    return KINDS.get(name.partition(" ")[0].partition("(")[0])
+    return KINDS.get(kind.typeName().partition(" ")[0].partition("(")[0])
 
 
-def _doubtful_decimals(found: Any, format: str, fields: list[Any]) -> frozenset[str]:
-    """Return the columns of long decimals in files that others may have written.
+def _doubtful_decimals(
+    found: Any, format: str, fields: list[Any], written: Mapping[str, WrittenFacts]
+) -> frozenset[str]:
+    """Return the columns of long decimals in files that others may have written; refuse other types for them.
 
     Spark fails at a cell with more digits than its type if that has more than DIGITS_READ_AS_THEY_ARE; Spark itself,
-    and formats with a record of written types, never store such a cell.
+    and formats with a record of written types, never store such a cell. A declared decimal is vouched for.
     """
     if format != "parquet" or found.tableType != "EXTERNAL":
         return frozenset()
     decimals = [field for field in fields if field.dataType.typeName() == "decimal"]
-    return frozenset(each.name for each in decimals if each.dataType.precision > DIGITS_READ_AS_THEY_ARE)
-
-
-def _refuse_without_type(doubtful: frozenset[str], written: Mapping[str, WrittenFacts]) -> None:
+    doubtful = {each.name for each in decimals if each.dataType.precision > DIGITS_READ_AS_THEY_ARE}
     for name in sorted(doubtful & written.keys()):
         if written[name].type != "decimal":
             raise QueryRefused(
@@ -290,6 +285,7 @@ def _refuse_without_type(doubtful: frozenset[str], written: Mapping[str, Written
                 f"\nhint: if what writes the files checks that, say so: columns={{'{name}': {{'type': 'decimal'}}}};"
                 " if not, store the table in Spark (CREATE TABLE … AS SELECT …)"
             )
+    return frozenset(doubtful - written.keys())
 
 
 def _columns(schema: Any) -> tuple[tuple[str, str], ...]:

@@ -5,7 +5,6 @@ hash of the unit decides the side, independent of the order of rows, and the sam
 (docs/proofs/holdout.md). A score is a release like any other: it is charged, noisy and has an error bar.
 """
 
-from fractions import Fraction
 from typing import Any
 
 from tacit.asking import Table
@@ -28,15 +27,16 @@ class Holdout:
     """
 
     def __init__(self, table: Table, share: Number = 0.2, *, seed: int | str = 0) -> None:
-        self.share = _read_share(share)
+        self.share = decimal_meaning(share, name="share")
         self.table = _whole_table(table)
         self.seed = seed
         cut = int(self.share * PLACES)
         if not 0 < cut < PLACES:
-            raise InvalidParameter("share is too near to 0 or 1\nhint: Holdout(table, share=0.2)")
-        salt = salt_for(table, f"holdout {seed}")
-        self.training = units_between(table, salt, cut, PLACES)
-        self.rest = units_between(table, salt, 0, cut)
+            raise InvalidParameter(
+                "share must be between 0 and 1: the part of the units that is set aside\nhint: share=0.2"
+            )
+        self.training = units_between(table, f"holdout {seed}", cut, PLACES)
+        self.rest = units_between(table, f"holdout {seed}", 0, cut)
 
     def __repr__(self) -> str:
         name = self.table.session.declaration.name
@@ -90,39 +90,23 @@ class Holdout:
         )
 
 
-def units_between(table: Table, salt: str, first: int, end: int) -> Table:
-    """Return the units of a table with a place in a range, as a table."""
-    session = table.session
-    source = session.relation or TableRows(session.declaration.name)
-    about = session.about(SomeUnits(source, salt, first, end, hashed_columns(table)))
+def units_between(table: Table, purpose: str, first: int, end: int, **dealt: Any) -> Table:
+    """Return the units of a table with a place in a range, as a table; they may be dealt to hands.
+
+    The public salt is the same on every day, and another for each purpose and each relation of the table. If rows are
+    units, all columns that can be read identify a row, in one order.
+    """
+    session, declaration = table.session, table.session.declaration
+    columns: tuple[str, ...] = ()
+    if declaration.unit_column is None:
+        columns = tuple(sorted(name for name, facts in declaration.columns.items() if facts.type != "other"))
+        if not columns:
+            raise QueryRefused("no column of this table can be read\nhint: declare their types, columns={...}")
+    mark = "" if session.relation is None else relation_mark(session.relation)
+    salt = f"{purpose}\n{declaration.name}\n{declaration.version}\n{mark}"
+    source = session.relation or TableRows(declaration.name)
+    about = session.about(SomeUnits(source, salt, first, end, columns, **dealt))
     return Table(about, Frame(about.declaration))
-
-
-def hashed_columns(table: Table) -> tuple[str, ...]:
-    """Return the columns that identify a row, if rows are units: all that can be read, in one order."""
-    declaration = table.session.declaration
-    if declaration.unit_column is not None:
-        return ()
-    columns = tuple(sorted(name for name, facts in declaration.columns.items() if facts.type != "other"))
-    if not columns:
-        raise QueryRefused("no column of this table can be read\nhint: declare their types, columns={...}")
-    return columns
-
-
-def salt_for(table: Table, purpose: str) -> str:
-    """Return the public salt of a table for a purpose: the same on every day, and another for each relation of it."""
-    declaration, relation = table.session.declaration, table.session.relation
-    mark = "" if relation is None else relation_mark(relation)
-    return f"{purpose}\n{declaration.name}\n{declaration.version}\n{mark}"
-
-
-def _read_share(share: Number) -> Fraction:
-    found = decimal_meaning(share, name="share")
-    if not 0 < found < 1:
-        raise InvalidParameter(
-            "share must be between 0 and 1: the part of the units that is set aside\nhint: share=0.2"
-        )
-    return found
 
 
 def _whole_table(table: object) -> Table:

@@ -5,7 +5,6 @@ finds cells that hold enough people, and the rest counts outcomes in them. The n
 measures are computed from them (`measures.py`).
 """
 
-import json
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -146,8 +145,6 @@ def score_model(
         key=f"score {largest} {scoring.key}",
         words=f"a score of {scoring.words}: {', '.join(plan.measures)}",
         steps=lambda rounds: _counted(rounds, scoring, plan.sigma, largest),
-        encode=json.dumps,
-        decode=json.loads,
         analyst=analyst,
         request_id=request_id,
     )
