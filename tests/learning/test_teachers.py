@@ -52,7 +52,7 @@ class Spots:
 def lesson_of(table: Table, estimator: Any = None) -> tuple[TeachingTask, Teachers]:
     """Return what twelve teachers of a table are asked."""
     teachers = Teachers(estimator or Nearest(), count=12).fit(table, target="buys", features=["age", "sex"])
-    return teachers._lesson(PUBLIC), teachers
+    return teachers._asked(PUBLIC, 1, None)[0], teachers
 
 
 def votes_of(table: Table, monkeypatch: pytest.MonkeyPatch, estimator: Any = None) -> np.ndarray[Any, Any]:

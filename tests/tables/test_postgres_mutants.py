@@ -100,13 +100,15 @@ def drops_unknown(patch: pytest.MonkeyPatch) -> None:
 
 def short_pages(patch: pytest.MonkeyPatch) -> None:
     """Lose the last page of a range."""
-    between = postgres_snapshot._between
-    patch.setattr(postgres_snapshot, "_between", lambda low, high: between(low, None if high is None else high - 1))
+    between = postgres_snapshot._pages_between
+    patch.setattr(
+        postgres_snapshot, "_pages_between", lambda low, high: between(low, None if high is None else high - 1)
+    )
 
 
 def calendar(patch: pytest.MonkeyPatch) -> None:
     """Send times as they are, infinite ones and those of no calendar too."""
-    column = postgres_catalog._column
+    column = postgres_catalog._column_sent
 
     def unguarded(found: Any) -> Any:
         made = column(found)
@@ -114,7 +116,7 @@ def calendar(patch: pytest.MonkeyPatch) -> None:
             return made
         return postgres_catalog.PostgresColumn(made.name, quoted(made.name), made.sent, made.reading, made.type)
 
-    patch.setattr(postgres_catalog, "_column", unguarded)
+    patch.setattr(postgres_catalog, "_column_sent", unguarded)
 
 
 def sees_no_policy(patch: pytest.MonkeyPatch) -> None:

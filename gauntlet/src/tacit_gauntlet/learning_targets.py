@@ -21,7 +21,7 @@ LEARNING_TARGETS: dict[str, str | tuple[str, ...]] = {
     "units apart": "tacit.learning.scoring.scorable:UnitRange.is_apart_from",
     "step of a unit": "tacit.plan.coded:UNIT",
     "open_ledger": "tacit.learning.declared_rows:open_ledger",
-    "ledger of a try": "tacit.learning.declared_rows:_tried",
+    "ledger of a try": "tacit.learning.declared_rows:_ledger_of_try",
     "refuse model selection": "tacit.learning.declared_rows:_refuse_model_selection",
     "ranges of a fit": "tacit.learning.undeclared:_ranges",
     "paid_for": "tacit.learning.rounds:paid_for",

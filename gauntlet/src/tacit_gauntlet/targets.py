@@ -241,7 +241,7 @@ TARGETS: dict[str, str | tuple[str, ...]] = {
     "Snapshot.stream": "tacit.tables.postgres_snapshot:Snapshot._stream",
     "Snapshot.parts": "tacit.tables.postgres_snapshot:Snapshot._parts",
     "merged streams": "tacit.tables.postgres_snapshot:merged",
-    "pages between": "tacit.tables.postgres_snapshot:_between",
+    "pages between": "tacit.tables.postgres_snapshot:_pages_between",
     "bytes of a batch": "tacit.tables.postgres_snapshot:BATCH_BYTES",
     "pages of a reader": "tacit.tables.postgres_snapshot:PAGES_EACH",
     "cores of a reader": "tacit.tables.postgres_snapshot:CORES_EACH",

@@ -73,7 +73,7 @@ class Additive:
     def _planned(self, table: Table, target: str, known: KnownColumns) -> FitPlan:
         loss, found = self._loss(), features_of(table, target, known.features)
         column, classes, number = target_of(table, target, loss)
-        pairs = _pairs(self.interactions, found)
+        pairs = _interactions(self.interactions, found)
         coarse = [(place, *each) for place, feature in enumerate(found) if (each := coarse_of(feature)) is not None]
         coded = CodedPlan(
             table.session.declaration.unit_column,
@@ -82,7 +82,7 @@ class Additive:
             () if number is None else (number,),
         )
         link = _link(loss, classes)
-        clip, rounds = _clip(self.clip, known.epsilon, link), _rounds(self.rounds)
+        clip, rounds = _clip(self.clip, known.epsilon, link), _rounds_wanted(self.rounds)
         terms = len(found) + len(pairs)
         moves = rounds * (terms + 1) * clip**2
         wanted = [(count_moves_squared(terms + 1 + len(coarse)), FOR_COUNTS), (moves, 1 - FOR_COUNTS)]
@@ -264,7 +264,7 @@ def _clip(given: Number | None, epsilon: Number, link: LinkName) -> int:
     return int(clip * UNIT)
 
 
-def _rounds(rounds: int | None) -> int:
+def _rounds_wanted(rounds: int | None) -> int:
     if rounds is None:
         return ROUNDS
     if isinstance(rounds, bool) or not isinstance(rounds, int) or not 1 <= rounds <= ROUNDS_MOST:
@@ -272,7 +272,9 @@ def _rounds(rounds: int | None) -> int:
     return rounds
 
 
-def _pairs(interactions: Sequence[tuple[str, str]], features: tuple[Feature, ...]) -> tuple[tuple[int, int], ...]:
+def _interactions(
+    interactions: Sequence[tuple[str, str]], features: tuple[Feature, ...]
+) -> tuple[tuple[int, int], ...]:
     names = [feature.name for feature in features]
     found = []
     for pair in interactions or ():

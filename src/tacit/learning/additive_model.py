@@ -106,11 +106,11 @@ class AdditiveModel:
         ]
         scores = Scores(
             (
-                *(_steps(each[:, bins[at]]) for at, each in enumerate(effects[:count])),
+                *(_in_score_steps(each[:, bins[at]]) for at, each in enumerate(effects[:count])),
                 None,
-                *map(_steps, effects[count:]),
+                *map(_in_score_steps, effects[count:]),
             ),
-            _steps(np.array(self.shapes.intercept, dtype=np.float64)),
+            _in_score_steps(np.array(self.shapes.intercept, dtype=np.float64)),
             self.link,  # type: ignore[arg-type]
             ValueTarget(0) if number is not None else class_target(column, classes, count),
             UNIT,
@@ -127,6 +127,6 @@ class AdditiveModel:
         )
 
 
-def _steps(scores: Floats) -> Integers:
+def _in_score_steps(scores: Floats) -> Integers:
     steps: Integers = np.clip(np.rint(scores * (1 << SCORE_BITS)), -SCORE_MOST, SCORE_MOST).astype(np.int64)
     return steps

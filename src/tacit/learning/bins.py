@@ -76,7 +76,7 @@ def _groups(noisy: Floats, least: float, most: int) -> Integers:
 
 def _runs(noisy: Floats, least: float, most: int, noise: float, coarse: Coarse | None) -> tuple[Integers, Floats]:
     """Return atoms and runs of about equal weight, in order, and their counts as all cells tell together."""
-    counted, pieces = _pieces(noisy, noise, coarse)
+    counted, pieces = _pieces_of_cells(noisy, noise, coarse)
     weight = np.maximum(counted, 0.0)
     atoms, goal = _atoms(weight, least, most)
     bins = np.zeros(len(weight), dtype=np.int64)
@@ -87,12 +87,12 @@ def _runs(noisy: Floats, least: float, most: int, noise: float, coarse: Coarse |
         bins[piece] = place
         carried += each
         after_atom = bool(atoms[piece])
-    joined = _joined(bins, counted, atoms, least)
+    joined = _joined_bins(bins, counted, atoms, least)
     found: Integers = joined[pieces]
     return found, np.bincount(joined, weights=counted).astype(np.float64)
 
 
-def _pieces(noisy: Floats, noise: float, coarse: Coarse | None) -> tuple[Floats, Integers]:
+def _pieces_of_cells(noisy: Floats, noise: float, coarse: Coarse | None) -> tuple[Floats, Integers]:
     """Return the noisy counts of the pieces, and the piece of each cell."""
     if coarse is None:
         return noisy, np.arange(len(noisy))
@@ -124,7 +124,7 @@ def _atoms(weight: Floats, least: float, most: int) -> tuple[Flags, float]:
     return atoms, goal
 
 
-def _joined(bins: Integers, counted: Floats, atoms: Flags, least: float) -> Integers:
+def _joined_bins(bins: Integers, counted: Floats, atoms: Flags, least: float) -> Integers:
     """Return bins of which the smallest were joined to a neighbour, rather to a run than to an atom.
 
     A bin of more than half of all people is never joined: people with any capital gain are unlike the many without one,

@@ -49,25 +49,25 @@ def protected_rows(
     if y is not None:
         columns[target] = _flat(y, columns)
     _refuse_untold(told, name, target)
-    facts = _facts(told, columns)
+    facts = _facts_declared(told, columns)
     frame = pa.table({column: _cells(values, facts.get(column, {})) for column, values in columns.items()})
     unit = tacit.ROW if told.unit is None else told.unit
-    ledger = _tried(told, facts) if isinstance(told.ledger, TryOut) else told.ledger
+    ledger = _ledger_of_try(told, facts) if isinstance(told.ledger, TryOut) else told.ledger
     return tacit.table(frame, unit=unit, budget=told.budget, name=NAME, ledger=ledger, columns=facts), target
 
 
 def has_names(rows: Any) -> bool:
     """Whether the columns of rows have names: for scikit-learn an array's columns are unnamed."""
-    names = _names(rows)
+    names = _names_in_frame(rows)
     return names is not None and all(isinstance(name, str) for name in names)
 
 
 def columns_of(rows: Any, *, whose: str) -> dict[str, Any]:
     """Return the columns of a frame, a dict of lists or an array of two dimensions by name: x0, x1 … of an array."""
     _refuse_sparse(rows)
-    names = _names(rows)
+    names = _names_in_frame(rows)
     if names is None:
-        array = _array(rows)
+        array = _two_dimensional(rows)
         found = {f"x{place}": array[:, place] for place in range(array.shape[1])}
     else:
         called = [name if isinstance(name, str) else f"x{place}" for place, name in enumerate(names)]
@@ -87,7 +87,7 @@ def rows_to_predict(rows: Any, names: Sequence[str], *, named: bool, whose: str)
             "a model on protected rows; predict is for rows that you may see"
         )
     if named and has_names(rows):
-        found = [str(name) for name in _names(rows) or ()]
+        found = [str(name) for name in _names_in_frame(rows) or ()]
         for name in names:
             if name not in found:
                 close = did_you_mean(name, found)
@@ -102,7 +102,7 @@ def rows_to_predict(rows: Any, names: Sequence[str], *, named: bool, whose: str)
     return dict(zip(names, columns, strict=True))
 
 
-def _names(rows: Any) -> list[Any] | None:
+def _names_in_frame(rows: Any) -> list[Any] | None:
     """Return the names of a frame's columns; None for other objects."""
     if isinstance(rows, Mapping):
         return list(rows)
@@ -123,7 +123,7 @@ def _of(rows: Any, name: Any) -> Any:
     return rows.column(name) if isinstance(rows, pa.Table) else rows[name]
 
 
-def _array(rows: Any) -> Any:
+def _two_dimensional(rows: Any) -> Any:
     """Return rows as a two-dimensional array."""
     try:
         array = np.asarray(rows)
@@ -201,7 +201,7 @@ def _refuse_untold(told: DeclaredArrays, name: str, target: str) -> None:
         )
 
 
-def _facts(told: DeclaredArrays, columns: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def _facts_declared(told: DeclaredArrays, columns: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return the public facts of each column: its keys, its range, or None."""
     keys = dict(told.keys or {})
     one = told.ranges if told.ranges is not None and not isinstance(told.ranges, Mapping) else None
@@ -242,11 +242,11 @@ def _cells(values: Any, facts: Mapping[str, Any]) -> Any:
         return pa.array(cells, pa.string())
     listed = facts.get("keys")
     if "between" in facts or (listed and all(isinstance(key, int | float) for key in listed)):
-        return pa.array([_number(cell) for cell in cells], pa.float64())
+        return pa.array([_float_in_cell(cell) for cell in cells], pa.float64())
     return pa.array([cell if isinstance(cell, str) else None for cell in cells], pa.string())
 
 
-def _number(cell: Any) -> float | None:
+def _float_in_cell(cell: Any) -> float | None:
     if isinstance(cell, bool | int | float) or hasattr(cell, "__float__"):
         try:
             return float(cell)
@@ -255,7 +255,7 @@ def _number(cell: Any) -> float | None:
     return None
 
 
-def _tried(told: DeclaredArrays, facts: Mapping[str, Any]) -> Ledger:
+def _ledger_of_try(told: DeclaredArrays, facts: Mapping[str, Any]) -> Ledger:
     """Return the ledger in memory of a declaration, so that clones share one budget during the process."""
     declared = repr((sorted(facts.items()), told.unit, told.budget))
     if declared not in _TRIED:

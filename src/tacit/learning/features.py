@@ -111,12 +111,12 @@ class Feature:
             return f"{low:.6g}" if low == high else f"{low:.6g} to {high:.6g}"
         least, after = self.column.edges[first], self.column.edges[last + 1]
         if after == least + 1:
-            return _short(grid, least)
-        start = "above 0" if least == 1 and grid.low == 0 else _short(grid, least)
-        return f"{start} to {_short(grid, min(after, grid.height))}"
+            return _fewest_digits(grid, least)
+        start = "above 0" if least == 1 and grid.low == 0 else _fewest_digits(grid, least)
+        return f"{start} to {_fewest_digits(grid, min(after, grid.height))}"
 
 
-def _short(grid: Measured, step: int) -> str:
+def _fewest_digits(grid: Measured, step: int) -> str:
     """Return the number of a step with the fewest digits that distinguish it from the next one."""
     value = float(grid.step * (grid.low + step))
     texts = (f"{value:.{digits}g}" for digits in range(1, 17))
@@ -136,7 +136,7 @@ def features_of(table: Table, target: str, names: Iterable[str] | None) -> tuple
         left_out = {target, declaration.unit}
         wanted = [name for name in declaration.columns if name not in left_out]
     else:
-        wanted = _named(names, declaration, target)
+        wanted = _named_features(names, declaration, target)
     if not wanted:
         raise InvalidParameter("a model needs a feature\nhint: features=['age', 'sex']")
     problems, found = [], []
@@ -155,7 +155,7 @@ def features_of(table: Table, target: str, names: Iterable[str] | None) -> tuple
     return tuple(found)
 
 
-def _named(names: Iterable[str], declaration: Declaration, target: str) -> list[str]:
+def _named_features(names: Iterable[str], declaration: Declaration, target: str) -> list[str]:
     if isinstance(names, str):
         raise InvalidParameter("features must be a list of columns\nhint: features=['age', 'sex']")
     wanted = list(names)
@@ -183,7 +183,7 @@ def feature_of(name: str, declaration: Declaration) -> Feature:
     facts = known_column(name, declaration)
     kind = kind_of_column(name, facts)
     if facts.keys is not None:
-        return _listed(name, kind.type, [key_value(key, kind, column=name) for key in facts.keys])
+        return _listed_feature(name, kind.type, [key_value(key, kind, column=name) for key in facts.keys])
     if facts.type == "bool":
         return Feature(name, CodedColumn(name, Column(name), listed=(False, True)), ordered=False, type="bool")
     if facts.type in NUMBERS:
@@ -197,7 +197,7 @@ def feature_of(name: str, declaration: Declaration) -> Feature:
     )
 
 
-def _listed(name: str, kind: str, keys: Sequence[Scalar]) -> Feature:
+def _listed_feature(name: str, kind: str, keys: Sequence[Scalar]) -> Feature:
     values = [key for key in dict.fromkeys(keys) if key is not None]
     ordered = kind in NUMBERS
     if ordered:
@@ -232,7 +232,7 @@ def _round_edges(grid: Measured) -> tuple[int, ...]:
     even = {_step_of(each, grid) for each in _even_values(grid, WIDEST if grid.low == 0 else CELLS)}
     if grid.low != 0:
         return tuple(sorted({0, *even, top}))
-    grown = (_step_of(_rounded(grid.step * round(top ** (place / CELLS))), grid) for place in range(1, CELLS))
+    grown = (_step_of(_round_number(grid.step * round(top ** (place / CELLS))), grid) for place in range(1, CELLS))
     edges = sorted({0, 1, *(edge for edge in grown if edge < top), top})
     return tuple(sorted({*edges, *(cut for cut in even if _gap(edges, cut) * WIDEST > top)}))
 
@@ -246,10 +246,10 @@ def _even_values(grid: Measured, most: int) -> list[Fraction]:
     return [width * place for place in range(int(first), int(last) + 1)]
 
 
-def _rounded(value: Fraction) -> Fraction:
+def _round_number(value: Fraction) -> Fraction:
     """Return a number above 0 rounded to a twentieth of its first digit's place, or to a tenth from 5 on.
 
-    >>> [float(_rounded(Fraction(each))) for each in (0.0123, 3.06, 7.77, 4321)]
+    >>> [float(_round_number(Fraction(each))) for each in (0.0123, 3.06, 7.77, 4321)]
     [0.0125, 3.05, 7.8, 4300.0]
     """
     tens = Fraction(10) ** (len(str(int(value))) - 1 if value >= 1 else -len(str(int(1 / value))))
@@ -307,14 +307,14 @@ def as_numbers(values: Any, name: str) -> Floats:
     try:
         if hasattr(values, "dtype") and getattr(values.dtype, "kind", "") in "biuf":
             return np.asarray(values, dtype=np.float64)
-        return np.array([_number(value) for value in as_list(values)], dtype=np.float64)
+        return np.array([_float_of(value) for value in as_list(values)], dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         raise InvalidParameter(
             f"'{name}' must be a column of numbers\nhint: pass numbers, with None or NaN for missing ones"
         ) from None
 
 
-def _number(value: Any) -> float:
+def _float_of(value: Any) -> float:
     if isinstance(value, str | bytes):
         raise TypeError(value)
     try:

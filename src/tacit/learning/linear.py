@@ -190,7 +190,7 @@ class LinearSummary:
         below, above = (1 - self.confidence) / 2, (1 + self.confidence) / 2
         head = ("", "coef", "std err", f"[{below:.3g}", f"{above:.3g}]", "noise")
         rows = [
-            (each.term, *map(_digits, (each.coefficient, each.error, each.low, each.high)), f"{each.noise:.0%}")
+            (each.term, *map(_four_digits, (each.coefficient, each.error, each.low, each.high)), f"{each.noise:.0%}")
             for each in self.coefficients
         ]
         widths = [max(map(len, cells)) for cells in zip(head, *rows, strict=True)]
@@ -244,7 +244,7 @@ def _by_column(terms: Sequence[str]) -> list[str]:
     return [f"{column} ({', '.join(values)})" if values else column for column, values in found.items()]
 
 
-def _digits(value: float) -> str:
+def _four_digits(value: float) -> str:
     """Return a number with four significant digits, without an exponent if possible."""
     if value != 0 and not 1e-4 <= abs(value) < 1e7:
         return f"{value:.3e}"

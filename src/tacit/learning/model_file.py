@@ -52,7 +52,7 @@ def model_text(model: Estimator[Any]) -> str:
         "parameters": to_record({k: v for k, v in model.get_params().items() if k not in NOT_KEPT}),
         "receipt": to_record(getattr(model, "receipt_", None)),
         "fitted_on": to_record(getattr(model, "fitted_on_", None)),
-        **{name: to_record(value) for name, value in _parts(model).items()},
+        **{name: to_record(value) for name, value in _parts_of_model(model).items()},
     }
     return json.dumps(record, ensure_ascii=False, separators=(",", ":"), allow_nan=False) + "\n"
 
@@ -60,7 +60,7 @@ def model_text(model: Estimator[Any]) -> str:
 def model_from(text: str) -> Any:
     """Return the fitted model that a text of `model_text` holds; any other text is refused."""
     try:
-        return _read(json.loads(text))
+        return _read_model(json.loads(text))
     except InvalidParameter:
         raise
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, ArithmeticError, IndexError):
@@ -94,13 +94,13 @@ def load(path: str | Path) -> Any:
     return model_from(text)
 
 
-def _parts(model: Any) -> dict[str, Any]:
+def _parts_of_model(model: Any) -> dict[str, Any]:
     """Return what a fitted model is made of."""
     state, names = model._fitted(), {"names": hasattr(model, "feature_names_in_")}
     return {"model": state} | names if model._state == "model_" else {"state": state, "loss": model.loss_} | names
 
 
-def _read(record: Mapping[str, Any]) -> Any:
+def _read_model(record: Mapping[str, Any]) -> Any:
     if record["format"] != FORMAT:
         raise InvalidParameter("this model was saved by another version of Tacit\nhint: fit it again; a repeat is free")
     kind = KINDS[record["kind"]]

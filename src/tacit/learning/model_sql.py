@@ -24,7 +24,9 @@ def score_sql(model: AdditiveModel, table: str, dialect: str | None) -> str:
     count = len(model.shapes.intercept)
     names = [f"{SCORE}_{place}" if count > 1 else SCORE for place in range(count)]
     # PostgreSQL reads 1e0 as a decimal, of which EXP is slow
-    scores = [f"CAST({_sum(model, place)} AS DOUBLE PRECISION) AS {name}" for place, name in enumerate(names)]
+    scores = [
+        f"CAST({_score_of_class(model, place)} AS DOUBLE PRECISION) AS {name}" for place, name in enumerate(names)
+    ]
     shown = ",\n  ".join(_outputs(model, names))
     inner = ",\n  ".join(scores)
     # without an OFFSET PostgreSQL writes the scores into every place that names them: many times the work
@@ -33,19 +35,19 @@ def score_sql(model: AdditiveModel, table: str, dialect: str | None) -> str:
     return in_dialect(sql, dialect)
 
 
-def _sum(model: AdditiveModel, place: int) -> str:
+def _score_of_class(model: AdditiveModel, place: int) -> str:
     """Return the score of one class: the intercept and a CASE for each term."""
     parts = [_double(model.shapes.intercept[place])]
     count = len(model.features)
     for at, shape in enumerate(model.shapes.shapes):
         effects = [_double(each) for each in shape.effects[place]]
         if at < count:
-            parts.append(_case(model.features[at], [effects[found] for found in shape.bins]))
+            parts.append(_case_of_cells(model.features[at], [effects[found] for found in shape.bins]))
             continue
         first, second = (model.features[each] for each in model.pairs[at - count])
         rows = [shape.bins[cell * second.cells : (cell + 1) * second.cells] for cell in range(first.cells)]
-        inner = {tuple(row): _case(second, [effects[found] for found in row]) for row in rows}
-        parts.append(_case(first, [inner[tuple(row)] for row in rows]))
+        inner = {tuple(row): _case_of_cells(second, [effects[found] for found in row]) for row in rows}
+        parts.append(_case_of_cells(first, [inner[tuple(row)] for row in rows]))
     return "\n    + ".join(parts)
 
 
@@ -73,7 +75,7 @@ def _others(own: str, scores: Sequence[str]) -> str:
     return " + ".join(f"EXP(LEAST({each} - {own}, 700e0))" for each in scores if each != own)
 
 
-def _case(feature: Feature, texts: Sequence[str]) -> str:
+def _case_of_cells(feature: Feature, texts: Sequence[str]) -> str:
     """Return a CASE that gives each cell its text; neighbours with the same text share a condition."""
     column, missing = quoted_name(feature.name), texts[-1]
     if len(set(texts)) == 1:

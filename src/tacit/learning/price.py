@@ -56,7 +56,7 @@ def noise_for(
     together, and its share of the loss; shares add up to 1. If neighbours replace a unit, all moves are doubled here.
     """
     budget = session.registered.budget
-    spend = make_spend(epsilon, _whole(delta, budget), "gaussian", budget)
+    spend = make_spend(epsilon, _delta_of_question(delta, budget), "gaussian", budget)
     if spend.delta_rho == 0:
         raise QueryRefused(
             "models are learned with Gaussian noise, which needs a delta, but this budget is pure (delta = 0)"
@@ -97,13 +97,15 @@ def _batch(
             _root_above(variance * (1 + growth) * squared / (share * total))
             for squared, share in zip(squares, shares, strict=True)
         ]
-        events = tuple(GaussianNoise(_drawable(sigma), squared) for sigma, squared in zip(sigmas, squares, strict=True))
+        events = tuple(
+            GaussianNoise(_drawable_sigma(sigma), squared) for sigma, squared in zip(sigmas, squares, strict=True)
+        )
         if noise_delta(events, loss.epsilon) <= loss.delta:
             return events
         growth *= 2
 
 
-def _whole(delta: Number | None, budget: Loss) -> Fraction | None:
+def _delta_of_question(delta: Number | None, budget: Loss) -> Fraction | None:
     """Return the delta of a question that has a model's own delta for its noise."""
     if delta is None:
         return None
@@ -127,7 +129,7 @@ def _root_above(variance: Fraction) -> Fraction:
     return shortened(Fraction(root, 2 ** (bits // 2)), up=True, bits=SIGMA_BITS)
 
 
-def _drawable(sigma: Fraction) -> Fraction:
+def _drawable_sigma(sigma: Fraction) -> Fraction:
     """Return a sigma that the sampler draws, or refuse one that is too wide."""
     if sigma > SCALE_MAX:
         raise QueryRefused("this epsilon asks for noise wider than can be drawn\nhint: give a larger epsilon")

@@ -186,7 +186,7 @@ def train(
 
     payment = Payment(
         tuple(events),
-        f"model {_digest(key, coded, tuple(events))}",
+        f"model {_digest_of_model(key, coded, tuple(events))}",
         asked=asked,
         loss=asked,
         request_id=request_id,
@@ -220,7 +220,7 @@ def choose(
 
     payment = Payment(
         (mechanism.event,),
-        f"choice {_digest(key, coded, mechanism.event)}",
+        f"choice {_digest_of_model(key, coded, mechanism.event)}",
         loss=mechanism.loss,
         request_id=request_id,
         analyst=analyst,
@@ -245,5 +245,5 @@ def paid_for(
     return Paid(decode(charge.stored), charge.receipt, free=True)
 
 
-def _digest(*parts: object) -> str:
+def _digest_of_model(*parts: object) -> str:
     return hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()

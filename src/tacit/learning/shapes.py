@@ -167,7 +167,7 @@ def learn_shapes(rounds: Rounds, recipe: Recipe) -> Shapes:
     """Return the shapes that a table's noisy rounds tell."""
     features, target = len(recipe.ordered), len(recipe.ordered)
     noisy = [each / UNIT for each in rounds.counts(list(range(features + 1 + len(recipe.coarse))))]
-    people = _people(noisy[:features], recipe)
+    people = _people_in_all(noisy[:features], recipe)
     least = max(LEAST_NOISE * recipe.whole_noise, LEAST_COUNT * recipe.counts_noise, LEAST_PEOPLE)
     coarse = {
         feature: Coarse(noisy[target + 1 + place], np.array(of_cells))
@@ -189,7 +189,7 @@ def learn_shapes(rounds: Rounds, recipe: Recipe) -> Shapes:
         people,
         recipe.counts_noise,
     )
-    learned, times, clip = _rounds(rounds, recipe, TermBins(terms), start, people)
+    learned, times, clip = _believed_after_rounds(rounds, recipe, TermBins(terms), start, people)
     shapes = []
     for place, term in enumerate(terms):
         cells = bins[place].of_cells if place < features else pairs[place - features].table.ravel()
@@ -201,14 +201,14 @@ def learn_shapes(rounds: Rounds, recipe: Recipe) -> Shapes:
     return Shapes(learned.intercept.tolist(), learned.intercept_deviation.tolist(), float(people), shapes, times, clip)
 
 
-def _people(noisy: Sequence[Floats], recipe: Recipe) -> float:
+def _people_in_all(noisy: Sequence[Floats], recipe: Recipe) -> float:
     """Return how many people there are, as all histograms tell together: those of few cells err less."""
     weights = np.array([1 / len(each) for each in noisy])
     total = float(weights @ np.array([each.sum() for each in noisy]) / weights.sum())
     return max(total, recipe.counts_noise, LEAST_PEOPLE)
 
 
-def _counted(counts: Floats, people: float, least: float) -> Floats:
+def _scaled_counts(counts: Floats, people: float, least: float) -> Floats:
     """Return counts of at least the noise's contribution to zero, which add up to all people."""
     raised = np.maximum(counts, least)
     scaled: Floats = raised * (people / raised.sum())
@@ -218,7 +218,7 @@ def _counted(counts: Floats, people: float, least: float) -> Floats:
 def _term(bins: Bins, noisy: Floats, people: float, recipe: Recipe, place: int) -> Term:
     inner = bins.size - 1 if bins.cells(bins.size - 1) == [len(noisy) - 1] else bins.size
     chain = inner if recipe.ordered[place] else 0
-    return Term(_counted(bins.counts, people, max(recipe.counts_noise, 1.0)), np.array(bins.learned), chain)
+    return Term(_scaled_counts(bins.counts, people, max(recipe.counts_noise, 1.0)), np.array(bins.learned), chain)
 
 
 def _bins(
@@ -245,14 +245,16 @@ def _paired(
 
 
 def _pair_term(counts: Floats, people: float, recipe: Recipe, least: float) -> Term:
-    return Term(_counted(counts, people, max(recipe.counts_noise, 1.0)), counts >= least, 0)
+    return Term(_scaled_counts(counts, people, max(recipe.counts_noise, 1.0)), counts >= least, 0)
 
 
-def _rounds(rounds: Rounds, recipe: Recipe, terms: TermBins, start: Start, people: float) -> tuple[Learned, int, int]:
+def _believed_after_rounds(
+    rounds: Rounds, recipe: Recipe, terms: TermBins, start: Start, people: float
+) -> tuple[Learned, int, int]:
     """Return what is believed after all rounds, how many there were, and the clip."""
     clip, times = recipe.clip, recipe.rounds
     if isinstance(recipe.target, ValueTarget):
-        clip, times = _narrower(recipe, start)
+        clip, times = _narrower_clip(recipe, start)
     place, blocks = len(recipe.ordered), Blocks(terms.sizes, recipe.classes)
     prior = Prior(terms, start.scale, recipe.smooth)
     learned = Learned.nothing(start.intercept, terms)
@@ -262,10 +264,10 @@ def _rounds(rounds: Rounds, recipe: Recipe, terms: TermBins, start: Start, peopl
     for time in range(times):
         step = (WEIGHT + 1) / (time + 1 + WEIGHT)
         noise = (1 - step) ** 2 * noise + step**2 * recipe.round_noise**2
-        tables = blocks.tables(_scores(learned.effects))
+        tables = blocks.tables(_whole_scores(learned.effects))
         scores = Scores(
             (*tables[:place], None, *(None for _ in recipe.coarse), *tables[place:]),
-            _scores(learned.intercept),
+            _whole_scores(learned.intercept),
             recipe.link,
             recipe.target,
             clip,
@@ -296,7 +298,7 @@ def _rounds(rounds: Rounds, recipe: Recipe, terms: TermBins, start: Start, peopl
     return learned, times, clip
 
 
-def _narrower(recipe: Recipe, start: Start) -> tuple[int, int]:
+def _narrower_clip(recipe: Recipe, start: Start) -> tuple[int, int]:
     """Return a clip that a target's spread allows, and the number of rounds with it that cost the reserved loss."""
     clip, times = recipe.clip, recipe.rounds
     for _ in range(2):
@@ -306,7 +308,7 @@ def _narrower(recipe: Recipe, start: Start) -> tuple[int, int]:
     return clip, times
 
 
-def _scores(effects: Floats) -> Integers:
+def _whole_scores(effects: Floats) -> Integers:
     """Return effects in whole steps of a score."""
     return np.rint(np.clip(effects, -EFFECT_MOST, EFFECT_MOST) * SCORE_UNIT).astype(np.int64)
 

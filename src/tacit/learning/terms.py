@@ -4,11 +4,11 @@ The ± is for 95 % and holds the noise of privacy, the chance of sampling, and h
 effect (`priors.py`). If a term was made monotone afterwards, the ± is that of the effect before.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import sqrt
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from tacit.errors import InvalidParameter, did_you_mean, printable
 from tacit.learning.additive_model import MARGIN, AdditiveModel
@@ -78,29 +78,18 @@ class ShownTerm:
     __repr__ = __str__
 
 
-class ModelTerms(Mapping[str, ShownTerm]):
+class ModelTerms(dict[str, ShownTerm]):
     """The terms of a model by name: features, then interactions such as "age x sex"; printed with the largest first."""
 
     def __init__(self, model: AdditiveModel) -> None:
-        self._terms = {name: _term(model, place, name) for place, name in enumerate(model.term_names)}
+        super().__init__({name: _term(model, place, name) for place, name in enumerate(model.term_names)})
 
-    def __getitem__(self, name: str) -> ShownTerm:
-        if name not in self._terms:
-            raise InvalidParameter(f"the model has no term '{name}'{did_you_mean(name, self._terms)}")
-        return self._terms[name]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._terms
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._terms)
-
-    def __len__(self) -> int:
-        return len(self._terms)
+    def __missing__(self, name: str) -> NoReturn:
+        raise InvalidParameter(f"the model has no term '{name}'{did_you_mean(name, self)}")
 
     def largest_first(self) -> list[ShownTerm]:
         """Return the terms in the order of how far they move scores."""
-        return sorted(self._terms.values(), key=lambda term: -term.size)
+        return sorted(self.values(), key=lambda term: -term.size)
 
     def __str__(self) -> str:
         return "\n\n".join(str(term) for term in self.largest_first())
@@ -175,7 +164,7 @@ def _term(model: AdditiveModel, place: int, name: str) -> ShownTerm:
     shape = model.shapes.shapes[place]
     scale = model.width if model.link == "identity" else 1.0
     names = model.classes if model.link == "softmax" else (None,)
-    words, places = _words(model, place, shape)
+    words, places = _words_of_bins(model, place, shape)
     by_class = {
         each: tuple(
             TermBin(words[at], shape.people[at], scale * effect, scale * MARGIN * deviation, places[at])
@@ -186,27 +175,20 @@ def _term(model: AdditiveModel, place: int, name: str) -> ShownTerm:
     return ShownTerm(name, unit_of(model), by_class, shape.signals[-1])
 
 
-def _words(model: AdditiveModel, place: int, shape: Shape) -> tuple[list[str], list[float | None]]:
+def _words_of_bins(model: AdditiveModel, place: int, shape: Shape) -> tuple[list[str], list[float | None]]:
     """Return what each bin holds in words, and the middle of each bin of an ordered number."""
     cells: list[list[int]] = [[] for _ in shape.people]
     for cell, found in enumerate(shape.bins):
         cells[found].append(cell)
     if place < len(model.features):
         feature = model.features[place]
-        middles: list[float | None] = []
-        for group in cells:
-            inner = [cell for cell in group if cell != feature.cells - 1]
-            if feature.column.measured is None or not inner:
-                middles.append(None)
-            else:
-                middles.append(sum(feature.span(inner[0], inner[-1])) / 2)
+        inner = [[cell for cell in group if cell != feature.cells - 1] for group in cells]
+        is_number = feature.column.measured is not None
+        middles = [sum(feature.span(each[0], each[-1])) / 2 if is_number and each else None for each in inner]
         return [feature.words(group) for group in cells], middles
     first, second = (model.features[each] for each in model.pairs[place - len(model.features)])
-    shown = []
-    for group in cells:
-        ofs = sorted({cell // second.cells for cell in group}), sorted({cell % second.cells for cell in group})
-        shown.append(f"{first.words(ofs[0])} / {second.words(ofs[1])}")
-    return shown, [None] * len(cells)
+    ofs = [({cell // second.cells for cell in group}, {cell % second.cells for cell in group}) for group in cells]
+    return [f"{first.words(sorted(a))} / {second.words(sorted(b))}" for a, b in ofs], [None] * len(cells)
 
 
 # ---- Pictures ------------------------------------------------------------------------------------------------------
@@ -236,12 +218,10 @@ def _sheet(term: ShownTerm) -> Sheet:
     groups = [] if len(term.by_class) == 1 else [str(name) for name in term.by_class]
     for name, bins in term.by_class.items():
         group = str(name) if groups else ""
-        cells += [_cell(each, group) for each in bins]
+        for each in bins:
+            low, high = each.effect - each.error, each.effect + each.error
+            text = f"{each.effect:+.2f} ± {each.error:.2f}"
+            cells.append(SheetCell(each.holds, None, group, each.effect, low, high, text))
     labels = tuple(dict.fromkeys(cell.label for cell in cells))
     panel = Panel(f"effect ({term.unit})", "point", tuple(cells))
     return Sheet((panel,), term.name, "none", "class" if groups else None, labels, tuple(groups), None)
-
-
-def _cell(each: TermBin, group: str) -> SheetCell:
-    text = f"{each.effect:+.2f} ± {each.error:.2f}"
-    return SheetCell(each.holds, None, group, each.effect, each.effect - each.error, each.effect + each.error, text)

@@ -220,15 +220,15 @@ def known_columns(
     if isinstance(names, str) or table.frame.derived:
         return KnownColumns(table, names, epsilon)  # type: ignore[arg-type] # refused where features are read
     named = None if names is None else tuple(names)
-    columns = _read(declaration.columns, declaration.unit, named, target, numbers_only=numbers_only)
+    columns = _columns_read(declaration.columns, declaration.unit, named, target, numbers_only=numbers_only)
     ranges, keys = _lacking(declaration.columns, columns, target if classes else None, numbers_only=numbers_only)
     if not (ranges or keys) or not read_learn(learn).allowed:
         return KnownColumns(table, named, epsilon)
     session, whole = table.session, decimal_meaning(epsilon, name="epsilon")
-    spend = _share(session, whole, FOR_RANGES)
+    spend = _spend_share(session, whole, FOR_RANGES)
     found, wanted, known, unseen = _ranges(session, ranges, spend, analyst)
     for name in keys:
-        want = _wanted_keys(session, name, _share(session, whole, FOR_KEYS), len(keys))
+        want = _wanted_keys(session, name, _spend_share(session, whole, FOR_KEYS), len(keys))
         fact, values = _known_keys(session, want, analyst)
         wanted += [want] if fact is None else []
         known += [] if fact is None else [fact]
@@ -312,7 +312,7 @@ def with_target(
     return with_facts(table, {name: replace(facts, keys=tuple(keys) or None, between=ends)})
 
 
-def _read(
+def _columns_read(
     columns: Mapping[str, ColumnFacts],
     unit: object,
     names: Sequence[str] | None,
@@ -332,7 +332,7 @@ def _read(
     return [name for name in dict.fromkeys(wanted) if isinstance(name, str) and name in columns and name != unit]
 
 
-def _share(session: Session, epsilon: Fraction | Number, share: Fraction) -> Spend:
+def _spend_share(session: Session, epsilon: Fraction | Number, share: Fraction) -> Spend:
     return make_spend(decimal_meaning(epsilon, name="epsilon") * share, None, None, session.registered.budget)
 
 

@@ -75,10 +75,10 @@ def reading_of(name: str, kind: pa.DataType) -> Reading | None:
 
 def stored_column(column: pa.ChunkedArray, reading: Reading) -> pa.ChunkedArray:
     """Return a column in the form in which the engine gets it: the same bytes, but with checked texts and decimals."""
-    return pa.chunked_array([_stored(chunk, reading.stored) for chunk in column.chunks], reading.stored)
+    return pa.chunked_array([_stored_chunk(chunk, reading.stored) for chunk in column.chunks], reading.stored)
 
 
-def _stored(chunk: pa.Array, stored: pa.DataType) -> pa.Array:
+def _stored_chunk(chunk: pa.Array, stored: pa.DataType) -> pa.Array:
     while pat.is_dictionary(chunk.type) or isinstance(chunk.type, pa.BaseExtensionType):
         chunk = chunk.dictionary_decode() if pat.is_dictionary(chunk.type) else chunk.storage
     if pat.is_decimal(chunk.type):

@@ -124,7 +124,7 @@ def open_database(backend: sql.Connection, text: str, *, name: str) -> str:
             "elsewhere, or not be a DuckDB file; in Python, give your connection: (connection, 'flights')"
         ) from None
     if table is None:
-        names = _names(backend)
+        names = _stored_names(backend)
         example = names[0] if names else "flights"
         raise QueryRefused(
             f"{path!r} is a database: name one of its tables"
@@ -144,10 +144,12 @@ def named_table(backend: sql.Connection, name: str) -> tuple[sql.Stored, str]:
             return backend.table(last, within), last
         except Exception:  # noqa: BLE001, S112 - for any reason, there is no such table
             continue
-    raise QueryRefused(f"this DuckDB database has no table {name!r}\nhint: its tables: {listed_names(_names(backend))}")
+    raise QueryRefused(
+        f"this DuckDB database has no table {name!r}\nhint: its tables: {listed_names(_stored_names(backend))}"
+    )
 
 
-def _names(backend: sql.Connection) -> list[str]:
+def _stored_names(backend: sql.Connection) -> list[str]:
     """Return the names of the stored tables, with their schema where it is not the usual one."""
     return [name if schema == "main" else f"{schema}.{name}" for schema, name in backend.con.execute(_NAMES).fetchall()]
 

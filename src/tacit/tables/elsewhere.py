@@ -8,12 +8,11 @@ SQL with what it needs, made once, and `BatchReader` runs it on batches in a loc
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 import pyarrow as pa
 
 from tacit import typed_sql as sql
-from tacit.errors import QueryRefused
 from tacit.tables.cells import Reading, reading_of, select, stored_column
 from tacit.tables.connection import lock, our_connection
 from tacit.tables.source import Source
@@ -29,25 +28,6 @@ class Elsewhere:
     schema: pa.Schema
     rows: Any
     place: object = None  # two tables can be read together if they are in one place
-
-
-def is_spark(source: object) -> bool:
-    """Return whether a source is the address of a table of Spark."""
-    return isinstance(source, str) and source.startswith(("spark://", "sc://"))
-
-
-def is_spark_frame(source: object) -> bool:
-    """Return whether a source is a DataFrame of Spark."""
-    return type(source).__module__.startswith("pyspark.") and type(source).__name__ == "DataFrame"
-
-
-def refuse_spark_frame() -> NoReturn:
-    """Refuse a DataFrame of Spark: it is a computation, and not rows."""
-    raise QueryRefused(
-        "a Spark DataFrame is a computation, which may compute across rows: one person could change others' rows"
-        "\nhint: store it (frame.write.saveAsTable('clinic.visits')) and give its name:"
-        " tacit.table('spark://clinic.visits', spark=session, ...)"
-    )
 
 
 @dataclass(frozen=True)

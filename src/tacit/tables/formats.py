@@ -24,7 +24,7 @@ from tacit.errors import InvalidParameter, QueryRefused
 from tacit.tables.cells import TEXT_BYTES_MAX, Reading, reading_of, select, stored_column
 from tacit.tables.connection import is_database, lock, named_table, open_database, our_connection
 from tacit.tables.csv import read_csv, read_header
-from tacit.tables.elsewhere import Elsewhere, is_spark, is_spark_frame, refuse_spark_frame
+from tacit.tables.elsewhere import Elsewhere
 from tacit.tables.frames import frame_to_arrow
 from tacit.tables.handed import HandedTable
 from tacit.tables.identity import StoredTable, file_aliases, is_ibis, named_by_ibis, opened_files, stored_table
@@ -36,6 +36,7 @@ from tacit.typed_sql import quoted
 OURS = "protected"
 PARQUET = {".parquet", ".pq"}
 POSTGRES = ("postgresql://", "postgres://")
+SPARK = ("spark://", "sc://")
 CSV = {".csv", ".tsv", ".txt"}
 COARSE_TIMES, FINE_TIMES = (0, 3), 9  # digits of a second
 # DuckDB's own functions between text and its bytes.
@@ -54,9 +55,13 @@ def open_source(source: Any, written: Mapping[str, WrittenFacts], *, spark: Any 
 
     `spark` is the session of a table of Spark. A source that is already open gets these facts in place of earlier ones.
     """
-    if is_spark_frame(source):
-        refuse_spark_frame()
-    if is_spark(source):
+    if type(source).__module__.startswith("pyspark.") and type(source).__name__ == "DataFrame":
+        raise QueryRefused(
+            "a Spark DataFrame is a computation, which may compute across rows: one person could change others' rows"
+            "\nhint: store it (frame.write.saveAsTable('clinic.visits')) and give its name:"
+            " tacit.table('spark://clinic.visits', spark=session, ...)"
+        )
+    if isinstance(source, str) and source.startswith(SPARK):
         from tacit.tables.spark_tables import open_spark  # it needs what is here
 
         return open_spark(source, spark, written)
@@ -231,10 +236,10 @@ def _frame_into(frame: pa.Table, backend: sql.Connection, name: str) -> Source:
             "the frame has a column of a type that cannot be read\nhint: leave out that column, or convert it"
         ) from None
     source = described(backend.table(name), backend, {}, stem="data", identity=None, others=others)
-    return replace(source, rounded=_rounded(readings))
+    return replace(source, rounded=_rounding_columns(readings))
 
 
-def _rounded(readings: Iterable[Reading]) -> frozenset[str]:
+def _rounding_columns(readings: Iterable[Reading]) -> frozenset[str]:
     return frozenset(reading.name for reading in readings if reading.rounds)
 
 
@@ -285,7 +290,7 @@ def _files_into(paths: list[str], pattern: str, backend: sql.Connection, name: s
         folder, last = os.path.split(os.path.abspath(pattern))
         identity = f"glob:{os.path.join(folder if glob.has_magic(folder) else os.path.realpath(folder), last)}"
     source = described(table, backend, {}, stem=stem or "data", identity=identity, others=others)
-    rounded = frozenset[str]().union(*(_rounded(each.readings) for each in files))
+    rounded = frozenset[str]().union(*(_rounding_columns(each.readings) for each in files))
     source = replace(source, files=files, opened=(opened,), rounded=rounded)
     return replace(source, aliases=file_aliases(paths), written=tuple(paths))
 

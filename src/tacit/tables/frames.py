@@ -50,7 +50,7 @@ def keys_to_arrow(keys: Sequence[tuple[KeyValue, ...]], types: Mapping[str, str]
     columns: dict[str, pa.Array] = {place: pa.array(range(len(keys)), pa.int64())}
     for position, (name, kind) in enumerate(types.items()):
         values = [key[position] for key in keys]
-        columns[name] = _decimals(values) if kind == "decimal" else _listed(values, kind)
+        columns[name] = _decimals(values) if kind == "decimal" else _keys_of_type(values, kind)
     return pa.table(columns)
 
 
@@ -59,7 +59,7 @@ def to_scalar(value: Any) -> KeyValue:
     return Fraction(value) if isinstance(value, Decimal) else value
 
 
-def _listed(values: Sequence[KeyValue], kind: str) -> pa.Array:
+def _keys_of_type(values: Sequence[KeyValue], kind: str) -> pa.Array:
     if kind == "float":
         values = [float(value) if isinstance(value, int | Fraction) else value for value in values]
     return pa.array(values, KEY_TYPES[kind])

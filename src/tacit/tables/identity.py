@@ -57,7 +57,7 @@ class _Entry:
 
     def is_within(self, within: tuple[str, ...]) -> bool:
         """Whether it is in the named database and schema; a single name may be either of them."""
-        here, wanted = (_folded(self.database), _folded(self.schema)), tuple(map(_folded, within))
+        here, wanted = (_without_case(self.database), _without_case(self.schema)), tuple(map(_without_case, within))
         return here == wanted if len(wanted) == 2 else set(wanted) <= set(here)
 
 
@@ -170,13 +170,13 @@ def _known_by(backend: sql.Connection, entry: _Entry) -> tuple[str | None, tuple
     if not path:  # in memory, or temporary
         return None, (), ()
     file = os.path.realpath(path) if os.path.isabs(path) else path  # an address stays as it is
-    name = ".".join(quoted(_folded(part)) for part in (entry.schema, entry.name))
+    name = ".".join(quoted(_without_case(part)) for part in (entry.schema, entry.name))
     if not os.path.isfile(file):
         return f"duckdb:{file}:{name}", (), ()
     return f"duckdb:{file}:{name}", (f"{_link_alias(file)}:{name}",), (file, f"{file}.wal")
 
 
-def _folded(name: str) -> str:
+def _without_case(name: str) -> str:
     """Return a name as DuckDB compares names: ignoring the case of ASCII letters only."""
     return name.encode("utf-8").lower().decode("utf-8")
 
@@ -229,10 +229,10 @@ def written_stamp(paths: Sequence[str]) -> str:
 
     The size would show how many rows the file has. The time of writing is known to whoever keeps the file.
     """
-    return "|".join(f"{path}:{_written(path)}" for path in paths)
+    return "|".join(f"{path}:{_written_at(path)}" for path in paths)
 
 
-def _written(path: str) -> str:
+def _written_at(path: str) -> str:
     try:
         stat = os.stat(path)
     except OSError:

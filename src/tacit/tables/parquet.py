@@ -43,20 +43,20 @@ def open_parquet(backend: sql.Connection, paths: Sequence[str], *, name: str) ->
 def _batches(paths: Sequence[str], readings: Sequence[Reading]) -> Iterator[pa.RecordBatch]:
     names = [each.name for each in readings]
     for path in paths:
-        with _opened(path) as file:
+        with _parquet_file(path) as file:
             yield from (batch.select(names) for batch in file.iter_batches(BATCH_ROWS, columns=names))
 
 
-def _opened(path: str) -> pq.ParquetFile:
+def _parquet_file(path: str) -> pq.ParquetFile:
     return pq.ParquetFile(path, coerce_int96_timestamp_unit="us")
 
 
 def _refuse_other_schemas(paths: Sequence[str]) -> None:
     """Refuse files that would be read in different ways; a schema equal to the first needs no closer look."""
     wanted = schema_of(paths[0])
-    with _opened(paths[0]) as first:
+    with _parquet_file(paths[0]) as first:
         for path in paths[1:]:
-            with _opened(path) as file:
+            with _parquet_file(path) as file:
                 same = file.schema.equals(first.schema) and file.schema_arrow.equals(first.schema_arrow)
             if not (same or schema_of(path) == wanted):
                 raise QueryRefused(
@@ -66,7 +66,7 @@ def _refuse_other_schemas(paths: Sequence[str]) -> None:
 
 def schema_of(path: str) -> tuple[dict[str, Reading | str], frozenset[str]]:
     """Return how each column of a file is read (its type, if it cannot be), and the columns the engine may read."""
-    with _opened(path) as file:
+    with _parquet_file(path) as file:
         leaves = [file.schema.column(index) for index in range(len(file.schema))]
         kinds = {each.name: each.type for each in file.schema_arrow}
         if len(kinds) != len(file.schema_arrow):

@@ -126,7 +126,7 @@ def find_table(link: Any, name: str | None) -> TableFacts:
             "this address is of a whole database: name one of its tables"
             f"\nhint: …?table=clinic.visits; its tables: {_tables_of(link)}"
         )
-    found = _named(link, name)
+    found = _table_named(link, name)
     _refuse_table(found)
     family = link.rows(_FAMILY.format(found["oid"]))[0]
     if family["foreigners"]:
@@ -134,7 +134,7 @@ def find_table(link: Any, name: str | None) -> TableFacts:
             f"a part of '{found['name']}' is a foreign table, in which one cell can make every question "
             "fail\nhint: detach that part, or copy the rows into a table of this database"
         )
-    columns, others = _columns(link, found["oid"])
+    columns, others = _columns_sent(link, found["oid"])
     if not columns:
         raise QueryRefused(f"no column of '{found['name']}' can be read\nhint: convert a column to text or a number")
     place = f"postgresql:{server['system'] or server['place']}:{quoted(server['database'])}"
@@ -161,7 +161,7 @@ def _refuse_server(server: Mapping[str, Any]) -> None:
         )
 
 
-def _named(link: Any, name: str) -> dict[str, Any]:
+def _table_named(link: Any, name: str) -> dict[str, Any]:
     """Return the one table of that name: as it is written, or in small letters, as PostgreSQL reads names."""
     parts = name_parts(name)
     if not 1 <= len(parts) <= 2 or "\0" in name or not _NAME.fullmatch(name):
@@ -170,7 +170,7 @@ def _named(link: Any, name: str) -> dict[str, Any]:
         schema = f" AND n.nspname = {text_of(wanted[0])}" if len(wanted) == 2 else ""
         found = link.rows(f"{_TABLES} AND c.relname = {text_of(wanted[-1])}{schema}")
         if len(found) > 1:
-            schemas = ", ".join(sorted(map(_written, found)))
+            schemas = ", ".join(sorted(map(_name_written, found)))
             raise QueryRefused(f"more than one schema has a table {name!r}\nhint: name one of {schemas}")
         if found:
             return dict(found[0])
@@ -183,10 +183,10 @@ _NAME = re.compile(r'(?:"(?:[^"]|"")+"|[^."]+)(?:\.(?:"(?:[^"]|"")+"|[^."]+))?')
 
 def _tables_of(link: Any) -> str:
     found = link.rows(f"{_TABLES} AND c.relkind IN ('r', 'p') ORDER BY n.nspname, c.relname LIMIT {LISTED + 1}")
-    return listed_names(list(map(_written, found)))
+    return listed_names(list(map(_name_written, found)))
 
 
-def _written(found: Mapping[str, Any]) -> str:
+def _name_written(found: Mapping[str, Any]) -> str:
     """Return a table's name for an address: quoted if it would otherwise be parsed differently."""
     return ".".join(each if _PLAIN.fullmatch(each) else quoted(each) for each in (found["schema"], found["name"]))
 
@@ -222,21 +222,21 @@ def _refuse_table(found: Mapping[str, Any]) -> None:
         )
 
 
-def _columns(link: Any, oid: int) -> tuple[dict[str, PostgresColumn], dict[str, str]]:
+def _columns_sent(link: Any, oid: int) -> tuple[dict[str, PostgresColumn], dict[str, str]]:
     columns, others = dict[str, PostgresColumn](), dict[str, str]()
     for found in link.rows(_COLUMNS.format(oid)):
         if found["made"] not in ("", "s"):  # a stored one is a cell like another
             others[found["name"]] = "a generated column"
         elif not found["readable"]:
             others[found["name"]] = "a column that this user may not read"
-        elif (column := _column(found)) is not None:
+        elif (column := _column_sent(found)) is not None:
             columns[column.name] = column
         else:
             others[found["name"]] = found["shown"]
     return columns, others
 
 
-def _column(found: Mapping[str, Any]) -> PostgresColumn | None:
+def _column_sent(found: Mapping[str, Any]) -> PostgresColumn | None:
     """Return how a column is sent and read, or None if some cell of its type could not be."""
     name, kind, digits = found["name"], found["type"], found["digits"]
     cell = quoted(name)

@@ -52,22 +52,17 @@ class Server:
 
     def __init__(self, address: str | None = None, database: Any = None) -> None:
         self._address, self._database = address, database
+        self._same = address or id(database)
         self._turn = threading.Lock()
 
     def __repr__(self) -> str:
         return "<a PostgreSQL server>"
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Server):
-            return NotImplemented
-        return (self._address, id(self._given)) == (other._address, id(other._given))
+        return isinstance(other, Server) and self._same == other._same
 
     def __hash__(self) -> int:
-        return hash((self._address, id(self._given)))
-
-    @property
-    def _given(self) -> Any:
-        return self._database if self._address is None else None
+        return hash(self._same)
 
     def connect(self) -> "Link":
         """Return a new connection, inside a transaction that reads one snapshot and writes nothing."""
@@ -223,10 +218,10 @@ class Snapshot:
         parts = max(1, min(CONNECTIONS_MOST, (os.cpu_count() or 1) // CORES_EACH, pages // PAGES_EACH))
         ends = [pages * part // parts for part in range(1, parts)]
         ranges = zip([None, *ends], [*ends, None], strict=True)
-        return [_between(low, high) for low, high in ranges]
+        return [_pages_between(low, high) for low, high in ranges]
 
 
-def _between(low: int | None, high: int | None) -> str:
+def _pages_between(low: int | None, high: int | None) -> str:
     ends = [] if low is None else [f"ctid >= '({low},0)'::tid"]
     ends += [] if high is None else [f"ctid < '({high},0)'::tid"]
     return " AND " + " AND ".join(ends) if ends else ""

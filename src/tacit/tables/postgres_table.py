@@ -195,7 +195,7 @@ def _compared(column: PostgresColumn, wanted: Wanted, *, is_utf8: bool) -> str |
     cell, kind = column.sql, column.type
     if wanted.operator in ("is_null", "is_not_null"):
         return f"({cell} {wanted.operator.upper().replace('_', ' ')})" if kind in _EXACTLY_READ else None
-    constants = [_constant(value, kind, is_utf8=is_utf8) for value in wanted.values]
+    constants = [_constant_for_server(value, kind, is_utf8=is_utf8) for value in wanted.values]
     if not constants or any(constant is None for constant in constants):
         return None
     listed = ", ".join(filter(None, constants))
@@ -211,7 +211,7 @@ _COMPARISONS = {"=", "<>", "<", "<=", ">", ">="}
 _EXACTLY_READ = {"int", "bool", "date"}
 
 
-def _constant(value: object, kind: str, *, is_utf8: bool) -> str | None:
+def _constant_for_server(value: object, kind: str, *, is_utf8: bool) -> str | None:
     """Return a constant of the column's own type as SQL writes it, or None where it has to be left to us."""
     if kind == "bool":
         return str(value).upper() if isinstance(value, bool) else None

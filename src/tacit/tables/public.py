@@ -54,25 +54,25 @@ def make_public(name: str, batches: pa.RecordBatchReader, declared: Mapping[str,
             )
     table = pa.Table.from_batches(kept, batches.schema).combine_chunks()
     table = table.sort_by([(column, "ascending") for column in table.column_names])
-    facts = {column: _facts(table.column(column), declared[column]) for column in table.column_names}
-    return PublicTable(name, table, facts, _digest(table, facts))
+    facts = {column: _facts_of_rows(table.column(column), declared[column]) for column in table.column_names}
+    return PublicTable(name, table, facts, _digest_of_content(table, facts))
 
 
-def _facts(column: pa.ChunkedArray, declared: ColumnFacts) -> ColumnFacts:
+def _facts_of_rows(column: pa.ChunkedArray, declared: ColumnFacts) -> ColumnFacts:
     """Return a column's facts: declared ones, and otherwise those of its rows."""
     facts = declared
     known = column.drop_null()
     if facts.between is None and facts.type in NUMBERS and len(known):
         ends = pc.min_max(known).as_py()
-        facts = replace(facts, between=_range(ends["min"], ends["max"]))
+        facts = replace(facts, between=_range_of_rows(ends["min"], ends["max"]))
     if facts.keys is None and facts.type != "float":
         values = pc.unique(column)
         if 0 < len(values) <= LISTED_MAX:
-            facts = replace(facts, keys=tuple(to_scalar(value) for value in _in_order(values)))
+            facts = replace(facts, keys=tuple(to_scalar(value) for value in _null_last(values)))
     return facts
 
 
-def _range(low: Any, high: Any) -> tuple[Fraction, Fraction] | None:
+def _range_of_rows(low: Any, high: Any) -> tuple[Fraction, Fraction] | None:
     """Return the range of numbers; of a single one, a range that begins with it. Infinities have none."""
     if not all(isinstance(end, Decimal) or isfinite(end) for end in (low, high)):
         return None
@@ -80,12 +80,12 @@ def _range(low: Any, high: Any) -> tuple[Fraction, Fraction] | None:
     return (least, most) if least < most else (least, least + 1)
 
 
-def _in_order(values: pa.Array) -> list[Any]:
+def _null_last(values: pa.Array) -> list[Any]:
     """Return values in order, NULL last."""
     return [*sorted(values.drop_null().to_pylist()), *([None] if values.null_count else [])]
 
 
-def _digest(rows: pa.Table, facts: Mapping[str, ColumnFacts]) -> str:
+def _digest_of_content(rows: pa.Table, facts: Mapping[str, ColumnFacts]) -> str:
     """Return a hash of names, facts and cells."""
     made = hashlib.sha256(repr(sorted(facts.items())).encode("utf-8", "surrogatepass"))
     for name, column in zip(rows.column_names, rows.columns, strict=True):

@@ -98,7 +98,7 @@ class SparkTable:
         """Refuse if the table is gone, or has other columns than when it was opened; reads no row."""
         try:
             with _few_retries(self.session):
-                columns = _columns(self.session.table(self.name).schema)
+                columns = _columns_of_schema(self.session.table(self.name).schema)
         except Exception:  # noqa: BLE001 - for any reason, it cannot be read
             raise QueryRefused(
                 f"Spark does not have a table {self.name} any more, or does not answer, so no charge was "
@@ -114,7 +114,7 @@ class SparkTable:
 def open_spark(address: str, session: Any, written: Mapping[str, WrittenFacts]) -> Source:
     """Return the source that stands for a stored table of Spark."""
     name, session = _session(address, session)
-    found = _stored(session, name)
+    found = _stored_in_catalog(session, name)
     full = ".".join(map(_quoted, (found.catalog or "spark_catalog", *(found.namespace or ()), found.name)))
     format, location = _format(session, full)
     frame = session.table(full)
@@ -123,13 +123,13 @@ def open_spark(address: str, session: Any, written: Mapping[str, WrittenFacts]) 
     fields = list(frame.schema.fields)
     refuse_duplicates([field.name for field in fields])
     doubtful = _doubtful_decimals(found, format, fields, written)
-    kinds = {field.name: None if field.name in doubtful else _kind(field.dataType) for field in fields}
+    kinds = {field.name: None if field.name in doubtful else _arrow_kind(field.dataType) for field in fields}
     others = {field.name: field.dataType.simpleString() for field in fields if kinds[field.name] is None}
     schema = pa.schema([(each, kind) for each, kind in kinds.items() if kind is not None])
     if not len(schema):
         raise QueryRefused(f"no column of {full} can be read\nhint: convert a column to text or a number")
     padded = frozenset(field.name for field in fields if str(field.metadata.get(PADDED, "")).startswith("char"))
-    table = SparkTable(session, full, padded, format, _columns(frame.schema))
+    table = SparkTable(session, full, padded, format, _columns_of_schema(frame.schema))
     elsewhere = Elsewhere(schema, table, session)
     return open_elsewhere(
         elsewhere, written, stem=found.name, identity=f"spark:{full.lower()}:{location}", others=others
@@ -219,7 +219,7 @@ def _few_retries(session: Any) -> Iterator[None]:
             client.set_retry_policies(usual)
 
 
-def _stored(session: Any, name: str) -> Any:
+def _stored_in_catalog(session: Any, name: str) -> Any:
     """Return what the catalog says of a table; refuse what is not stored."""
     try:
         found = session.catalog.getTable(name)
@@ -258,7 +258,7 @@ def _format(session: Any, full: str) -> tuple[str, str]:
     return format, facts.get("location", "")
 
 
-def _kind(kind: Any) -> pa.DataType | None:
+def _arrow_kind(kind: Any) -> pa.DataType | None:
     """Return the Arrow type in which a column comes; None if some cell of it could not be read."""
     if kind.typeName() == "decimal":
         return pa.decimal128(kind.precision, kind.scale)
@@ -288,7 +288,7 @@ def _doubtful_decimals(
     return frozenset(doubtful - written.keys())
 
 
-def _columns(schema: Any) -> tuple[tuple[str, str], ...]:
+def _columns_of_schema(schema: Any) -> tuple[tuple[str, str], ...]:
     return tuple((field.name, field.dataType.simpleString()) for field in schema.fields)
 
 

@@ -116,7 +116,7 @@ def plan_score(
         wanted = [(ChanceCells(scores, CHANCE_EDGES).moves_squared, Fraction(1))]
         measures = ("accuracy", "log loss", "calibration")
     else:
-        wanted = [(ErrorSums(scores, _largest(scoring, largest_error)).moves_squared, Fraction(1))]
+        wanted = [(ErrorSums(scores, _largest_error(scoring, largest_error)).moves_squared, Fraction(1))]
         measures = ("RMSE", "MAE", "R²")
     events, asked = noise_for(table.session, epsilon, delta, wanted)
     return ScorePlan(measures, events, asked, coded)
@@ -136,7 +136,7 @@ def score_model(
 ) -> Score:
     """Return a model's score on a table's rows: charged first, then read."""
     plan = plan_score(table, scoring, epsilon, delta, where=where, largest_error=largest_error)
-    largest = None if scoring.classes else _largest(scoring, largest_error)
+    largest = None if scoring.classes else _largest_error(scoring, largest_error)
     paid = train(
         table,
         plan.coded,
@@ -144,7 +144,7 @@ def score_model(
         asked=plan.asked,
         key=f"score {largest} {scoring.key}",
         words=f"a score of {scoring.words}: {', '.join(plan.measures)}",
-        steps=lambda rounds: _counted(rounds, scoring, plan.sigma, largest),
+        steps=lambda rounds: _noisy_counts(rounds, scoring, plan.sigma, largest),
         analyst=analyst,
         request_id=request_id,
     )
@@ -152,7 +152,7 @@ def score_model(
     return Score(**vars(found), freshness=is_fresh, receipt=paid.receipt, free=paid.free, loss=plan.asked)
 
 
-def _counted(rounds: Rounds, scoring: Scoring, sigma: float, largest: int | None) -> Released:
+def _noisy_counts(rounds: Rounds, scoring: Scoring, sigma: float, largest: int | None) -> Released:
     """Return the noisy counts that the measures are made of."""
     scores = scoring.scores
     if scoring.pairs:
@@ -177,7 +177,7 @@ def _measured(noisy: Released, scoring: Scoring, sigma: float, largest: int | No
     return numbers(noisy["sums"], sigma, CONFIDENCE, width=width, largest=width * (largest or UNIT) / UNIT)
 
 
-def _largest(scoring: Scoring, given: Number | None) -> int:
+def _largest_error(scoring: Scoring, given: Number | None) -> int:
     """Return the largest error that counts, in steps of UNIT, which is the outcome's whole range."""
     if given is None:
         return UNIT

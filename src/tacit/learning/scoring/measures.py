@@ -105,7 +105,9 @@ def two_classes(
     accuracy = right / total
     wrong_side = np.where(above, 1.0, 0.0)
     gradient = np.concatenate([(1 - wrong_side) - accuracy, wrong_side - accuracy]) / total
-    measures = {"accuracy": _around(accuracy, _noise(gradient, sigma), accuracy * (1 - accuracy) / total, z, (0, 1))}
+    measures = {
+        "accuracy": _with_margin_of(accuracy, _noise(gradient, sigma), accuracy * (1 - accuracy) / total, z, (0, 1))
+    }
     measures["log loss"] = _log_loss(no, yes, inner, sigma, z)
     if min(no.sum(), yes.sum()) > 2 * z * sigma * sqrt(len(no)):
         measures["AUC"] = _auc(no, yes, inner, sigma, z)
@@ -115,7 +117,7 @@ def two_classes(
         np.concatenate([-inner.chance - (observed - predicted), 1 - inner.chance - (observed - predicted)]) / total
     )
     spread = observed * (1 - observed) / total
-    measures["calibration"] = _around(observed - predicted, _noise(gradient, sigma), spread, z, (-1, 1))
+    measures["calibration"] = _with_margin_of(observed - predicted, _noise(gradient, sigma), spread, z, (-1, 1))
     return MeasuredModel(people, measures, _calibration(no, yes, inner.chance, sigma, z))
 
 
@@ -131,14 +133,16 @@ def several_classes(noisy: Sequence[int], sigma: float, confidence: float) -> Me
         return MeasuredModel(people, {})
     accuracy = float(sure[:, 1].sum() / sure.sum())
     gradient = np.tile([-accuracy, 1 - accuracy], cells) / sure.sum()
-    measures = {"accuracy": _around(accuracy, _noise(gradient, sigma), accuracy * (1 - accuracy) / total, z, (0, 1))}
+    measures = {
+        "accuracy": _with_margin_of(accuracy, _noise(gradient, sigma), accuracy * (1 - accuracy) / total, z, (0, 1))
+    }
     ends = np.array([0, *CHANCES, 1.0])
     middle = -np.log((ends[1:] + ends[:-1]) / 2)
     even = _mean_loss_between(ends[:-1], ends[1:])
     loss = float(true @ even / true.sum())
     spread = max(float(true @ (even - loss) ** 2 / true.sum()), 0) / total
     gap = abs(loss - float(true @ middle / true.sum())) / 2
-    measures["log loss"] = _around(loss, _noise((even - loss) / true.sum(), sigma), spread, z, (0, np.inf), gap)
+    measures["log loss"] = _with_margin_of(loss, _noise((even - loss) / true.sum(), sigma), spread, z, (0, np.inf), gap)
     chance = (ends[1:] + ends[:-1]) / 2
     return MeasuredModel(people, measures, _calibration(sure[:, 0], sure[:, 1], chance, sigma, z))
 
@@ -160,10 +164,10 @@ def numbers(noisy: Sequence[int], sigma: float, confidence: float, *, width: flo
     error_noise = sqrt(noise[2] ** 2 + (mean_square * noise[0]) ** 2) / total
     spread = max(fourth / total - mean_square**2, 2 * mean_square**2) / total
     sure = sqrt(error_noise**2 + spread)
-    measures = {"RMSE": _root(mean_square, z * sure, largest)}
+    measures = {"RMSE": _root_of_mean(mean_square, z * sure, largest)}
     size_noise = sqrt(noise[1] ** 2 + (mean_size * noise[0]) ** 2) / total
     size_spread = max(mean_square - mean_size**2, mean_size**2 / 4) / total
-    absolute = _around(mean_size, size_noise**2, size_spread, z, (0, 1))
+    absolute = _with_margin_of(mean_size, size_noise**2, size_spread, z, (0, 1))
     measures["MAE"] = Measure(absolute.value * largest, absolute.margin * largest)
     mean, around = outcome / total, outcome_square / total
     variance = around - mean**2
@@ -201,9 +205,9 @@ class _Inner:
             mine = of == cell
             weights = people[mine] + people[mine].sum() / 20 / mine.sum() + 1e-9  # noise leaves no place impossible
             self.scores.append(log_odds[mine])
-            self.no.append(_shares(weights * (1 - chance[mine])))
-            self.yes.append(_shares(weights * chance[mine]))
-            self.chance[cell] = _shares(weights) @ chance[mine]
+            self.no.append(_adding_to_one(weights * (1 - chance[mine])))
+            self.yes.append(_adding_to_one(weights * chance[mine]))
+            self.chance[cell] = _adding_to_one(weights) @ chance[mine]
 
     def mean(self, of: Callable[[Floats], Floats], shares: list[Floats]) -> Floats:
         """Return the mean of a function of the score in each cell."""
@@ -228,12 +232,12 @@ def _log_loss(no: Floats, yes: Floats, inner: _Inner, sigma: float, z: float) ->
     )
     spread = max(float(counts @ squares / total) - loss**2, 0) / total
     gap = abs(float(np.maximum(counts, 0) @ (plain - losses)) / total) / 4
-    return _around(loss, _noise((losses - loss) / total, sigma), spread, z, (0, np.inf), gap)
+    return _with_margin_of(loss, _noise((losses - loss) / total, sigma), spread, z, (0, np.inf), gap)
 
 
 def _auc(no: Floats, yes: Floats, inner: _Inner, sigma: float, z: float) -> Measure:
     all_no, all_yes = no.sum(), yes.sum()
-    within = np.array([_pairs(n, y) for n, y in zip(inner.no, inner.yes, strict=True)])
+    within = np.array([_pairs_in_cell(n, y) for n, y in zip(inner.no, inner.yes, strict=True)])
     below_no = np.cumsum(no) - no + within * no  # of those who said no, how many are below this cell's yes
     above_yes = all_yes - np.cumsum(yes) + within * yes
     auc = float(yes @ below_no / (all_no * all_yes))
@@ -245,10 +249,10 @@ def _auc(no: Floats, yes: Floats, inner: _Inner, sigma: float, z: float) -> Meas
     of_yes, of_no = below_no / all_no, above_yes / all_yes
     spread = _variance(of_yes, seen_yes) / all_yes + _variance(of_no, seen_no) / all_no
     gap = float(seen_no @ (seen_yes * (within - 0.5)) / (all_no * all_yes)) / 2
-    return _around(auc, _noise(gradient, sigma), spread, z, (0, 1), gap)
+    return _with_margin_of(auc, _noise(gradient, sigma), spread, z, (0, 1), gap)
 
 
-def _pairs(no: Floats, yes: Floats) -> float:
+def _pairs_in_cell(no: Floats, yes: Floats) -> float:
     """Return the chance that a yes is above a no within one cell.
 
     In a fine cell of width h the odds rise by a factor of exp(h), if the model is right: a yes is above it in
@@ -266,14 +270,14 @@ def _calibration(no: Floats, yes: Floats, predicted: Floats, sigma: float, z: fl
             observed = min(max(of_yes / people, 0), 1)
             noise = sigma**2 * ((1 - observed) ** 2 + observed**2) / people**2
             spread = max(observed * (1 - observed), chance * (1 - chance)) / people
-            found.append(CalibrationCell(people, chance, _around(observed, noise, spread, z, (0, 1))))
+            found.append(CalibrationCell(people, chance, _with_margin_of(observed, noise, spread, z, (0, 1))))
     return tuple(found)
 
 
 # --- arithmetic ---
 
 
-def _around(
+def _with_margin_of(
     value: float, noise: float, spread: float, z: float, ends: tuple[float, float], gap: float = 0.0
 ) -> Measure:
     """Return a value with its margin, from two variances and the possible error of cells; the value is held within its
@@ -284,7 +288,7 @@ def _around(
     return Measure(float(np.clip(value, *ends)), float(z * sqrt(noise + max(spread, 0.0)) + gap))
 
 
-def _root(square: float, margin: float, scale: float) -> Measure:
+def _root_of_mean(square: float, margin: float, scale: float) -> Measure:
     """Return the root of a mean square, with a margin that covers both ends of its interval."""
     value = sqrt(max(square, 0.0))
     high, low = sqrt(max(square + margin, 0.0)), sqrt(max(square - margin, 0.0))
@@ -295,7 +299,7 @@ def _noise(gradient: Floats, sigma: float) -> float:
     return float(sigma**2 * (gradient @ gradient))
 
 
-def _shares(weights: Floats) -> Floats:
+def _adding_to_one(weights: Floats) -> Floats:
     shares: Floats = weights / weights.sum()
     return shares
 

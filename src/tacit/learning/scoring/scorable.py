@@ -139,7 +139,7 @@ class SqlModel:
         classes = (*(int(each == self.positive) for each in listed), -1)
         return Scoring(
             columns=(prediction, outcome),
-            scores=_scores([*entries, 0], ClassTarget(1, classes)),
+            scores=_scores_of_cells([*entries, 0], ClassTarget(1, classes)),
             classes=(tuple(each for each in listed if each != self.positive)[:1] or (None,)) + (self.positive,),
             words=f"the model {self.text[:60]}",
         )
@@ -201,11 +201,11 @@ def _number_scoring(model: SqlModel, table: Table) -> Scoring:
     prediction = CodedColumn("prediction", grid.expression, measured=grid, edges=edges)
     middles = [(low + high - 1) / 2 / grid.height for low, high in pairwise(edges)]
     entries = [round(each * (1 << SCORE_BITS)) for each in middles]
-    scores = _scores([*entries, 1 << (SCORE_BITS - 1)], ValueTarget(0))
+    scores = _scores_of_cells([*entries, 1 << (SCORE_BITS - 1)], ValueTarget(0))
     return Scoring(columns=(prediction,), scores=scores, values=(outcome,), words=f"the model {model.text[:60]}")
 
 
-def _scores(entries: Sequence[int], target: ClassTarget | ValueTarget) -> Scores:
+def _scores_of_cells(entries: Sequence[int], target: ClassTarget | ValueTarget) -> Scores:
     table: Integers = np.array([entries], dtype=np.int64)
     link = "logistic" if isinstance(target, ClassTarget) else "identity"
     tables = (table, None) if isinstance(target, ClassTarget) else (table,)

@@ -81,7 +81,7 @@ def tune(
         scorings = [scoring_of(each, holdout.rest, target) for each in fitted]
         usual = _usual_measure(scorings, holdout)
         chosen_by = measure or usual
-        coded, judged = _together(scorings, holdout, chosen_by)
+        coded, judged = _coded_together(scorings, holdout, chosen_by)
         paid = choose(
             holdout.rest,
             coded,
@@ -163,7 +163,7 @@ def _is_unfitted(model: Any) -> bool:
     return hasattr(model, "fit") and hasattr(model, "plan") and not hasattr(model, "fitted_on_")
 
 
-def _together(
+def _coded_together(
     scorings: Sequence[Scoring], holdout: Holdout, measure: MeritName
 ) -> tuple[CodedPlan, list[tuple[BinMaps, Merit]]]:
     """Return one coding of all models' columns, and each model's merit in it."""
