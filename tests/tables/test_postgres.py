@@ -306,7 +306,7 @@ def test_a_stored_generated_column_is_a_cell_like_another(run):
 def test_no_clock_of_the_user_ends_a_read(run):
     """How long a read takes follows from rows, and a failure after the charge would tell."""
     hour = "-cstatement_timeout%3D1h%20-cidle_in_transaction_session_timeout%3D1h"
-    link = postgres_snapshot.Server(f"{run.address}&options={hour}").connect()
+    link = postgres_snapshot.PostgresServer(f"{run.address}&options={hour}").connect()
     clocks = (
         "SELECT current_setting('statement_timeout') AS s, current_setting('idle_in_transaction_session_timeout') AS i"
     )

@@ -10,7 +10,7 @@ import tacit
 from tacit.engine.engine import FAILED
 from tacit.tables import open_source, postgres_snapshot
 from tacit.tables.postgres_table import written
-from tacit.tables.source import Wanted
+from tacit.tables.source import WantedRows
 from tacit_gauntlet.stage.table import bounded_plan
 from tests.tables.postgres_tables import at, opened, spent
 
@@ -141,7 +141,7 @@ def test_a_server_that_ends_midway_says_one_fixed_thing_and_the_charge_stands(ru
 def test_a_server_that_is_gone_is_refused_before_the_charge(run, monkeypatch):
     run("CREATE TABLE t (id int)")
     table = opened(run)
-    monkeypatch.setattr(postgres_snapshot.Server, "connect", lambda _: 1 / 0)
+    monkeypatch.setattr(postgres_snapshot.PostgresServer, "connect", lambda _: 1 / 0)
     with pytest.raises(tacit.QueryRefused, match="no charge was made"):
         table.count().answer(epsilon=1)
     assert spent(table) == 0
@@ -281,10 +281,10 @@ def test_what_a_server_cannot_compare_stands_for_every_row(run):
     facts = open_source(at(run, "t"), {}).stores[0].facts
 
     def equal(column, kind, value, operator="="):
-        return Wanted(operator, column, kind, (value,))
+        return WantedRows(operator, column, kind, (value,))
 
     unknown = [
-        Wanted("any"),
+        WantedRows("any"),
         equal("y", "float", 1.0),
         equal("x", "text", "1"),
         equal("x", "int", True),
@@ -292,10 +292,10 @@ def test_what_a_server_cannot_compare_stands_for_every_row(run):
         equal("w", "text", "a\0b"),
         equal("w", "text", "\ud800"),
         equal("w", "text", "a", "<"),
-        Wanted("is_null", "w", "text"),
-        Wanted("is_null", "x", "float"),
+        WantedRows("is_null", "w", "text"),
+        WantedRows("is_null", "x", "float"),
     ]
     assert [written(each, facts) for each in unknown] == [None] * len(unknown)
     known = equal("x", "int", 1)
-    assert written(Wanted("or", of=(known, unknown[0])), facts) is None
-    assert written(Wanted("and", of=(known, unknown[0])), facts) == '(("x"::int4 = (1)))'
+    assert written(WantedRows("or", of=(known, unknown[0])), facts) is None
+    assert written(WantedRows("and", of=(known, unknown[0])), facts) == '(("x"::int4 = (1)))'

@@ -12,7 +12,7 @@ from tacit.tables import postgres_catalog, postgres_snapshot, postgres_table
 from tacit.typed_sql import quoted
 from tests.tables import test_postgres, test_postgres_moment
 
-Link, Snapshot, Server = postgres_snapshot.Link, postgres_snapshot.Snapshot, postgres_snapshot.Server
+Link, Snapshot, PostgresServer = postgres_snapshot.Link, postgres_snapshot.Snapshot, postgres_snapshot.PostgresServer
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ MUTANTS = {
     ),
     "types are looked at with the first row": Mutant(rows_only, no_rows),
     "an address shows its password": Mutant(
-        lambda patch: patch.setattr(Server, "__repr__", lambda self: str(self._address)),
+        lambda patch: patch.setattr(PostgresServer, "__repr__", lambda self: str(self._address)),
         test_postgres.test_a_password_of_a_connection_is_used_and_never_shown,
     ),
 }

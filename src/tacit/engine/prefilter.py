@@ -8,42 +8,42 @@ read as its own type, with constants are known, and whether it is NULL; AND and 
 from collections.abc import Mapping
 
 from tacit.query import Call, Column, Expression, Value
-from tacit.tables import ColumnFacts, Wanted
+from tacit.tables import ColumnFacts, WantedRows
 
 COMPARED = ("=", "<>", "<", "<=", ">", ">=", "in")
 TYPES = ("int", "bool", "date", "text")
-ANY = Wanted("any")
+ANY = WantedRows("any")
 
 
-def wanted_rows(where: Expression | None, columns: Mapping[str, ColumnFacts]) -> Wanted | None:
+def wanted_rows(where: Expression | None, columns: Mapping[str, ColumnFacts]) -> WantedRows | None:
     """Return a condition that holds for every row that `where` holds for; None: every row is wanted."""
     return None if where is None else _wanted(where, columns)
 
 
-def _wanted(where: Expression, columns: Mapping[str, ColumnFacts]) -> Wanted:
+def _wanted(where: Expression, columns: Mapping[str, ColumnFacts]) -> WantedRows:
     if isinstance(where, Column):  # a bool by itself
-        return Wanted("=", where.name, "bool", (True,))
+        return WantedRows("=", where.name, "bool", (True,))
     if isinstance(where, Value):
         return ANY
     first = where.arguments[0] if where.arguments else None
     if where.function in ("and", "or"):
-        return Wanted(where.function, of=tuple(_wanted(each, columns) for each in where.arguments))
+        return WantedRows(where.function, of=tuple(_wanted(each, columns) for each in where.arguments))
     if where.function == "not" and isinstance(first, Column):
-        return Wanted("=", first.name, "bool", (False,))
+        return WantedRows("=", first.name, "bool", (False,))
     if where.function == "not" and isinstance(first, Call) and first.function == "is_null":
         inner = _wanted(first, columns)
-        return inner if inner is ANY else Wanted("is_not_null", inner.column, inner.type)
+        return inner if inner is ANY else WantedRows("is_not_null", inner.column, inner.type)
     if not isinstance(first, Column) or columns[first.name].type not in TYPES:
         return ANY
     if where.function == "is_null":
-        return Wanted("is_null", first.name, columns[first.name].type)
+        return WantedRows("is_null", first.name, columns[first.name].type)
     if where.function in COMPARED:
         return _compared(where, first, columns[first.name].type)
     return ANY
 
 
-def _compared(where: Call, column: Column, kind: str) -> Wanted:
+def _compared(where: Call, column: Column, kind: str) -> WantedRows:
     constants = [each.value for each in where.arguments[1:] if isinstance(each, Value) and each.type == kind]
     if len(constants) < len(where.arguments) - 1:
         return ANY
-    return Wanted(where.function, column.name, kind, tuple(constants))
+    return WantedRows(where.function, column.name, kind, tuple(constants))

@@ -74,15 +74,6 @@ class Feature:
         places = [self._places.get(plain(value), last) for value in as_list(values)]
         return np.array(places, dtype=np.int64)
 
-    def middles(self) -> Floats:
-        """Return the middle of each cell but the last, as values of the column."""
-        grid = self.column.measured
-        if grid is None:
-            return np.array([float(value) for value in self.column.listed if isinstance(value, int | float | Fraction)])
-        edges = np.array(self.column.edges, dtype=float)
-        middles: Floats = float(grid.step) * (grid.low + (edges[:-1] + edges[1:] - 1) / 2)
-        return middles
-
     def words(self, cells: Sequence[int]) -> str:
         """Return what a bin of these cells holds, in words."""
         last = self.cells - 1

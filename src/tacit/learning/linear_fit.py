@@ -133,7 +133,6 @@ class Inference:
     estimate: Floats
     covariance: Floats
     noise: Floats  # the part of the covariance that is noise
-    error_variance: float
     explained: float  # R²
     explained_error: float  # its standard error
 
@@ -218,15 +217,8 @@ def inference(
     noise = inverse @ noise_of_sums @ inverse.T
     covariance = noise + inverse @ sample @ inverse.T
     explained = 1 - left / spread
-    return Inference(
-        places,
-        estimate,
-        covariance,
-        noise,
-        variance,
-        explained,
-        _explained_error(gram, target, whole, explained, spread),
-    )
+    error = _explained_error(gram, target, whole, explained, spread)
+    return Inference(places, estimate, covariance, noise, explained, error)
 
 
 def _variances(gram: NoisyGram, variance: float, squared_errors: Floats, sigma: float) -> Floats:

@@ -31,7 +31,7 @@ from tacit.tables.schema import (
     read_columns,
     read_facts,
 )
-from tacit.tables.source import Source, Wanted
+from tacit.tables.source import Source, WantedRows
 from tacit.tables.spark_tables import SparkTable
 
 __all__ = [
@@ -55,7 +55,7 @@ __all__ = [
     "RowUnit",
     "Source",
     "SparkTable",
-    "Wanted",
+    "WantedRows",
     "WrittenFacts",
     "catalog_from",
     "catalog_ledger",

@@ -29,7 +29,7 @@ TEXT_BYTES_MAX = 1 << 15
 
 
 @dataclass(frozen=True)
-class Reading:
+class CellReading:
     """A readable column: the Arrow type of its cells, and the SQL that gives them their meaning."""
 
     name: str
@@ -48,32 +48,32 @@ class Reading:
         return bool(pat.is_string(self.stored) or pat.is_large_string(self.stored) or pat.is_decimal(self.stored))
 
 
-def reading_of(name: str, kind: pa.DataType) -> Reading | None:
+def reading_of(name: str, kind: pa.DataType) -> CellReading | None:
     """Return the reading of a column of an Arrow type, or None if some cell of that type could not be read."""
     kind = value_type(kind)
     column = quoted(name)
     if pat.is_float16(kind):
-        return Reading(name, pa.float32(), column)
+        return CellReading(name, pa.float32(), column)
     if pat.is_duration(kind):
-        return Reading(name, pa.int64(), column)
+        return CellReading(name, pa.int64(), column)
     if pat.is_decimal32(kind) or pat.is_decimal64(kind) or pat.is_decimal128(kind):
         # engines do not have scales below 0
-        return None if kind.scale < 0 else Reading(name, pa.decimal128(kind.precision, kind.scale), column)
+        return None if kind.scale < 0 else CellReading(name, pa.decimal128(kind.precision, kind.scale), column)
     if kind == pa.timestamp("us") or _is_harmless(kind):
-        return Reading(name, kind, column)
+        return CellReading(name, kind, column)
     if pat.is_binary(kind) or pat.is_large_binary(kind) or pat.is_binary_view(kind):
-        return Reading(name, kind, f"CASE WHEN octet_length({column}) <= {TEXT_BYTES_MAX} THEN {column} END")
+        return CellReading(name, kind, f"CASE WHEN octet_length({column}) <= {TEXT_BYTES_MAX} THEN {column} END")
     if pat.is_timestamp(kind):
-        return Reading(name, pa.int64(), _time(column, kind.unit), rounds=kind.unit == "ns")
+        return CellReading(name, pa.int64(), _time(column, kind.unit), rounds=kind.unit == "ns")
     if pat.is_date64(kind):
-        return Reading(name, pa.int64(), DAY.format(_time(column, "ms")), rounds=True)
+        return CellReading(name, pa.int64(), DAY.format(_time(column, "ms")), rounds=True)
     if isinstance(kind, pa.UuidType):
-        return Reading(name, pa.binary(16), f"TRY_CAST(hex({column}) AS UUID)")
+        return CellReading(name, pa.binary(16), f"TRY_CAST(hex({column}) AS UUID)")
     text = _as_text(kind)
-    return None if text is None else Reading(name, text, column)
+    return None if text is None else CellReading(name, text, column)
 
 
-def stored_column(column: pa.ChunkedArray, reading: Reading) -> pa.ChunkedArray:
+def stored_column(column: pa.ChunkedArray, reading: CellReading) -> pa.ChunkedArray:
     """Return a column in the form in which the engine gets it: the same bytes, but with checked texts and decimals."""
     return pa.chunked_array([_stored_chunk(chunk, reading.stored) for chunk in column.chunks], reading.stored)
 
@@ -99,7 +99,7 @@ def value_type(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def select(readings: Iterable[Reading], rows: str) -> str:
+def select(readings: Iterable[CellReading], rows: str) -> str:
     """Return the SELECT that gives every column its meaning."""
     columns = ", ".join(f"{each.meaning} AS {quoted(each.name)}" for each in readings)
     return f"SELECT {columns} FROM {rows}"  # noqa: S608 - of names, quoted

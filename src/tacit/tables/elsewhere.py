@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from tacit import typed_sql as sql
-from tacit.tables.cells import Reading, reading_of, select, stored_column
+from tacit.tables.cells import CellReading, reading_of, select, stored_column
 from tacit.tables.connection import lock, our_connection
 from tacit.tables.source import Source
 from tacit.typed_sql import quoted
@@ -34,7 +34,7 @@ class Elsewhere:
 class BatchRecipe:
     """SQL to run on batches of rows: it names one view of them, and public tables that are lent to it."""
 
-    readings: tuple[Reading, ...]
+    readings: tuple[CellReading, ...]
     view: str
     sql: str
     lent: Mapping[str, pa.Table]

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from tacit import typed_sql as sql
 from tacit.errors import InvalidParameter, QueryRefused
-from tacit.tables.cells import TEXT_BYTES_MAX, Reading, reading_of, select, stored_column
+from tacit.tables.cells import TEXT_BYTES_MAX, CellReading, reading_of, select, stored_column
 from tacit.tables.connection import is_database, lock, named_table, open_database, our_connection
 from tacit.tables.csv import read_csv, read_header
 from tacit.tables.elsewhere import Elsewhere
@@ -191,7 +191,7 @@ def _opened(source: Any, written: Mapping[str, WrittenFacts]) -> Source:
 
 
 def _with_facts(source: Source, written: Mapping[str, WrittenFacts]) -> Source:
-    """Return a source with these facts of its columns instead of its own."""
+    """Return a source with these facts of its columns instead of earlier ones."""
     again = described(
         source.table, source.backend, written, stem=source.stem, identity=source.identity, others=source.others
     )
@@ -239,7 +239,7 @@ def _frame_into(frame: pa.Table, backend: sql.Connection, name: str) -> Source:
     return replace(source, rounded=_rounding_columns(readings))
 
 
-def _rounding_columns(readings: Iterable[Reading]) -> frozenset[str]:
+def _rounding_columns(readings: Iterable[CellReading]) -> frozenset[str]:
     return frozenset(reading.name for reading in readings if reading.rounds)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from tacit import typed_sql as sql
-from tacit.tables.cells import Reading, select, stored_column
+from tacit.tables.cells import CellReading, select, stored_column
 from tacit.typed_sql import quoted
 
 BATCH_BYTES = 1 << 26
@@ -22,7 +22,7 @@ NATIVE, HANDED, NAMED = "read_by_the_engine", "handed_rows", "handed_columns"
 VIEWS_MOST = 64
 
 # Yields the batches of some columns, as they are stored; connects and opens when the first batch is wanted.
-Read = Callable[[Sequence[Reading]], Iterator[pa.RecordBatch]]
+Read = Callable[[Sequence[CellReading]], Iterator[pa.RecordBatch]]
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class HandedRows:
     """Rows as Arrow batches, in the form in which the engine gets them; each scan reads them anew."""
 
     read: Read
-    readings: Sequence[Reading]
+    readings: Sequence[CellReading]
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         schema = pa.schema([(each.name, each.stored) for each in self.readings])
@@ -68,7 +68,7 @@ class HandedTable:
     backend: sql.Connection
     view: sql.Stored  # that relations are about
     read: Read
-    readings: Sequence[Reading]
+    readings: Sequence[CellReading]
     by_engine: frozenset[str]  # columns that the engine may read by itself
     # views of the rows with some columns, each made once
     _views: dict[tuple[str, ...], str] = field(default_factory=dict, init=False, compare=False)
@@ -86,7 +86,7 @@ class HandedTable:
         view = self._views.get(names) or self._made_view(named, "")
         return relation.reading(self.view, view)
 
-    def _made_view(self, named: Sequence[Reading], suffix: str) -> str:
+    def _made_view(self, named: Sequence[CellReading], suffix: str) -> str:
         handed, columns = (f"{each}_{self.view.name}{suffix}" for each in (HANDED, NAMED))
         self.backend.con.register(handed, HandedRows(self.read, named))
         self.backend.con.execute(f"CREATE OR REPLACE TEMP VIEW {quoted(columns)} AS {select(named, quoted(handed))}")
@@ -94,7 +94,7 @@ class HandedTable:
 
 
 def hand(
-    backend: sql.Connection, name: str, read: Read, readings: Sequence[Reading], by_engine: frozenset[str]
+    backend: sql.Connection, name: str, read: Read, readings: Sequence[CellReading], by_engine: frozenset[str]
 ) -> HandedTable:
     """Make the view `name` of all readable columns; reads no row."""
     every = f"every_{HANDED}_{name}"

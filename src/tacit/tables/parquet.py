@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from tacit import typed_sql as sql
 from tacit.errors import QueryRefused
-from tacit.tables.cells import WIDE, Reading, reading_of
+from tacit.tables.cells import WIDE, CellReading, reading_of
 from tacit.tables.handed import NATIVE, HandedTable, hand
 from tacit.typed_sql import quoted, text_of
 
@@ -28,7 +28,7 @@ def open_parquet(backend: sql.Connection, paths: Sequence[str], *, name: str) ->
     """Make the view `name` of all readable columns, and return the files; other columns come with their type."""
     columns, by_engine = schema_of(paths[0])
     _refuse_other_schemas(paths)
-    readings = [reading for reading in columns.values() if isinstance(reading, Reading)]
+    readings = [reading for reading in columns.values() if isinstance(reading, CellReading)]
     others = {column: kind for column, kind in columns.items() if isinstance(kind, str)}
     if not readings:
         raise QueryRefused("no column of these Parquet files can be read\nhint: convert a column to text or a number")
@@ -40,7 +40,7 @@ def open_parquet(backend: sql.Connection, paths: Sequence[str], *, name: str) ->
     return hand(backend, name, partial(_batches, paths), readings, by_engine), others
 
 
-def _batches(paths: Sequence[str], readings: Sequence[Reading]) -> Iterator[pa.RecordBatch]:
+def _batches(paths: Sequence[str], readings: Sequence[CellReading]) -> Iterator[pa.RecordBatch]:
     names = [each.name for each in readings]
     for path in paths:
         with _parquet_file(path) as file:
@@ -64,7 +64,7 @@ def _refuse_other_schemas(paths: Sequence[str]) -> None:
                 )
 
 
-def schema_of(path: str) -> tuple[dict[str, Reading | str], frozenset[str]]:
+def schema_of(path: str) -> tuple[dict[str, CellReading | str], frozenset[str]]:
     """Return how each column of a file is read (its type, if it cannot be), and the columns the engine may read."""
     with _parquet_file(path) as file:
         leaves = [file.schema.column(index) for index in range(len(file.schema))]
@@ -74,13 +74,15 @@ def schema_of(path: str) -> tuple[dict[str, Reading | str], frozenset[str]]:
     rounded = {leaf.path for leaf in leaves if leaf.physical_type == "INT96"}  # in nanoseconds
     loose = {leaf.path for leaf in leaves if _is_loose_decimal(leaf)}
     ids = {leaf.path for leaf in leaves if _meaning(leaf) == "UUID"}
-    found: dict[str, Reading | str] = {}
+    found: dict[str, CellReading | str] = {}
     for name, kind in kinds.items():
         is_id = name in ids and not pa.types.is_nested(kind)
         reading = None if name in loose else reading_of(name, pa.uuid() if is_id else kind)
         reading = replace(reading, rounds=True) if reading is not None and name in rounded else reading
         found[name] = reading or str(kind)
-    plain = {each.name for each in found.values() if isinstance(each, Reading) and (each.is_plain or each.name in ids)}
+    plain = {
+        each.name for each in found.values() if isinstance(each, CellReading) and (each.is_plain or each.name in ids)
+    }
     return found, frozenset(plain - rounded)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from tacit.errors import QueryRefused
-from tacit.tables.cells import TEXT_BYTES_MAX, Reading, reading_of
+from tacit.tables.cells import TEXT_BYTES_MAX, CellReading, reading_of
 from tacit.tables.connection import LISTED, listed_names, name_parts
 from tacit.typed_sql import quoted, text_of
 
@@ -92,7 +92,7 @@ class PostgresColumn:
     name: str
     sql: str
     sent: pa.DataType
-    reading: Reading
+    reading: CellReading
     type: str  # int, bool, date or text if the server may compare it with a constant; otherwise ""
 
 
@@ -271,7 +271,7 @@ def _number_column(name: str, modifier: int) -> PostgresColumn | None:
     digits, scale = (modifier - 4 >> 16) & 0xFFFF, ((modifier - 4 & 0x7FF) ^ 1024) - 1024
     is_exact = modifier >= 4 and 0 <= scale <= digits <= DIGITS_MOST
     read = f"TRY_CAST(decode({quoted(name)}, 'replace') AS {f'DECIMAL({digits}, {scale})' if is_exact else 'DOUBLE'})"
-    reading = Reading(name, pa.binary(), read, rounds=not is_exact)
+    reading = CellReading(name, pa.binary(), read, rounds=not is_exact)
     # of 131,072 digits at most, of which 32 KiB are sent
     text = f"{quoted(name)}::numeric::text"
     return PostgresColumn(name, text if is_exact else _at_most(text), pa.string(), reading, "")

@@ -47,7 +47,7 @@ _WITHOUT_CLOCKS = """
     WHERE name IN ('statement_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')"""
 
 
-class Server:
+class PostgresServer:
     """A database on a server, by the address that reaches it; what it shows of itself has no password in it."""
 
     def __init__(self, address: str | None = None, database: Any = None) -> None:
@@ -59,7 +59,7 @@ class Server:
         return "<a PostgreSQL server>"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Server) and self._same == other._same
+        return isinstance(other, PostgresServer) and self._same == other._same
 
     def __hash__(self) -> int:
         return hash(self._same)
@@ -121,7 +121,7 @@ class Link:
 class Snapshot:
     """The rows of one moment, opened at the first read; `locked` are the names of the tables that are read."""
 
-    def __init__(self, server: Server, locked: Sequence[str], check: "Callable[[Link], None]") -> None:
+    def __init__(self, server: PostgresServer, locked: Sequence[str], check: "Callable[[Link], None]") -> None:
         self._server, self._locked, self._check = server, sorted(set(locked)), check
         self._leader: Link | None = None
         self._free: list[Link] = []  # readers that wait for a SELECT
@@ -266,7 +266,7 @@ def merged(streams: "Sequence[Callable[[], Iterator[pa.RecordBatch]]]") -> Itera
             thread.join()
 
 
-def link_of(server: Server) -> Link:
+def link_of(server: PostgresServer) -> Link:
     """Return a connection to look at the catalog with; refuse before anything is charged if there is none."""
     try:
         link = server.connect()

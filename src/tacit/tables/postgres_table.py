@@ -17,11 +17,11 @@ import pyarrow as pa
 
 from tacit import typed_sql as sql
 from tacit.errors import InvalidParameter, QueryRefused
-from tacit.tables.cells import Reading
+from tacit.tables.cells import CellReading
 from tacit.tables.handed import hand
 from tacit.tables.postgres_catalog import PostgresColumn, TableFacts, find_table
-from tacit.tables.postgres_snapshot import Server, Snapshot, link_of
-from tacit.tables.source import Source, Wanted, described
+from tacit.tables.postgres_snapshot import PostgresServer, Snapshot, link_of
+from tacit.tables.source import Source, WantedRows, described
 from tacit.typed_sql import quoted, text_of
 
 
@@ -31,7 +31,7 @@ def table_at(text: str) -> "PostgresTable":
     words = [word for word in asked.split("&") if word]
     named = [unquote(word.partition("=")[2]) for word in words if word.partition("=")[0] == "table"]
     rest = [word for word in words if word.partition("=")[0] != "table"]
-    server = Server("?".join(filter(None, (address, "&".join(rest)))))
+    server = PostgresServer("?".join(filter(None, (address, "&".join(rest)))))
     if len(named) > 1:
         raise InvalidParameter("this address names more than one table\nhint: …?table=clinic.visits")
     return opened(server, named[0] if named else None)
@@ -46,11 +46,11 @@ def table_of(connection: Any, name: str) -> "PostgresTable | None":
     if module in ("psycopg", "psycopg2"):
         password = connection.info.password
         words = f"{connection.info.dsn} password={_libpq_word(password)}" if password else connection.info.dsn
-        return opened(Server(words), name)
+        return opened(PostgresServer(words), name)
     if module == "adbc_driver_manager" and hasattr(connection, "adbc_database"):
         if connection.adbc_get_info().get("vendor_name") != "PostgreSQL":
             return None
-        return opened(Server(database=connection.adbc_database), name)
+        return opened(PostgresServer(database=connection.adbc_database), name)
     return None
 
 
@@ -58,7 +58,7 @@ def _libpq_word(value: str) -> str:
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def opened(server: Server, name: str | None) -> "PostgresTable":
+def opened(server: PostgresServer, name: str | None) -> "PostgresTable":
     """Return a table of a server by its name, or refuse it with the reason."""
     link = link_of(server)
     try:
@@ -77,12 +77,12 @@ def opened(server: Server, name: str | None) -> "PostgresTable":
 class PostgresTable:
     """One opened table: its facts, and the snapshot that is read at the moment."""
 
-    server: Server
+    server: PostgresServer
     facts: TableFacts
     _turn: Any = field(default_factory=threading.RLock, repr=False)
     _deep: int = 0
     _snapshot: Snapshot | None = field(default=None, repr=False)
-    _wanted: Wanted | None = field(default=None, repr=False)
+    _wanted: WantedRows | None = field(default=None, repr=False)
 
     def refuse_changes(self) -> None:
         """Refuse if the table is gone, or is not as it was when it was opened; reads no row."""
@@ -121,7 +121,7 @@ class PostgresTable:
                     mine.close()
 
     @contextmanager
-    def wanting(self, wanted: Wanted | None) -> Iterator[None]:
+    def wanting(self, wanted: WantedRows | None) -> Iterator[None]:
         """Let the server leave out rows that a question does not want, where it certainly tells; inside `moment`."""
         before, self._wanted = self._wanted, wanted
         try:
@@ -129,7 +129,7 @@ class PostgresTable:
         finally:
             self._wanted = before
 
-    def read(self, readings: Sequence[Reading]) -> Iterator[pa.RecordBatch]:
+    def read(self, readings: Sequence[CellReading]) -> Iterator[pa.RecordBatch]:
         """Yield the rows' cells of these columns, from the snapshot of the moment."""
         snapshot, facts = self._snapshot, self.facts
         if snapshot is None:
@@ -173,7 +173,7 @@ def into(table: PostgresTable, backend: sql.Connection, name: str) -> Source:
 # --- the prefilter ---
 
 
-def written(wanted: Wanted, facts: TableFacts) -> str | None:
+def written(wanted: WantedRows, facts: TableFacts) -> str | None:
     """Return a condition that holds wherever a wanted one does, or None where that is every row.
 
     It may hold for more rows, since our own SQL filters again, and it raises for none.
@@ -190,7 +190,7 @@ def written(wanted: Wanted, facts: TableFacts) -> str | None:
     return _compared(column, wanted, is_utf8=facts.is_utf8)
 
 
-def _compared(column: PostgresColumn, wanted: Wanted, *, is_utf8: bool) -> str | None:
+def _compared(column: PostgresColumn, wanted: WantedRows, *, is_utf8: bool) -> str | None:
     # the cells as they are sent: what is NULL there is NULL for us
     cell, kind = column.sql, column.type
     if wanted.operator in ("is_null", "is_not_null"):

@@ -33,14 +33,14 @@ class Own:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WantedRows:
     """A condition on rows, of what a store may compare: columns with constants, AND, OR, and "any" for all else."""
 
     operator: str  # and, or, any, is_null, is_not_null, in, =, <>, <, <=, >, >=
     column: str = ""
     type: str = ""  # that the column is read as
     values: tuple[object, ...] = ()
-    of: "tuple[Wanted, ...]" = ()
+    of: "tuple[WantedRows, ...]" = ()
 
 
 class Store(Protocol):
@@ -49,7 +49,7 @@ class Store(Protocol):
     def moment(self, beside: "Sequence[Store]") -> AbstractContextManager[None]:
         """Hold what is read inside, in any connection of ours, to one snapshot; one question at a time."""
 
-    def wanting(self, wanted: Wanted | None) -> AbstractContextManager[None]:
+    def wanting(self, wanted: WantedRows | None) -> AbstractContextManager[None]:
         """Let the server leave out rows that are not wanted; it may leave out fewer, and never others."""
 
 
@@ -96,7 +96,7 @@ class Source:
             yield
 
     @contextmanager
-    def wanting(self, wanted: Wanted | None) -> Iterator[None]:
+    def wanting(self, wanted: WantedRows | None) -> Iterator[None]:
         """Let a server leave out rows that are not wanted; only where the source is the stored table itself."""
         is_stored = len(self.stores) == len(self.files) == 1 and self.table.equals(self.files[0].view)
         with self.stores[0].wanting(wanted) if is_stored else nullcontext():

@@ -262,7 +262,7 @@ def _pairs_in_cell(no: Floats, yes: Floats) -> float:
 
 
 def _calibration(no: Floats, yes: Floats, predicted: Floats, sigma: float, z: float) -> tuple[CalibrationCell, ...]:
-    """Return each cell's prediction and outcome, but for those where the noise is as large as the cell."""
+    """Return each cell's prediction and outcome; cells with as much noise as people are left out."""
     found = []
     for of_no, of_yes, chance in zip(no.tolist(), yes.tolist(), predicted.tolist(), strict=True):
         people = of_no + of_yes

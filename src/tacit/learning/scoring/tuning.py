@@ -132,7 +132,7 @@ def _one_call(
     features: Sequence[str] | None,
     analyst: str | None,
 ) -> AbstractContextManager[None]:
-    """Return the call that fits models, learns missing facts, and chooses: refused as a whole, or not at all."""
+    """Return the call that fits models, learns missing facts, and chooses: refused as a whole."""
     session = holdout.training.session
     session.ledger.require_may_ask(session.registered, session.asker(analyst))
     unfitted = [each for each in models if _is_unfitted(each)]
