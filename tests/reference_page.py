@@ -155,6 +155,7 @@ WORDS = {
     "step": "the public grid that values are rounded to; chosen where left out",
     "keys": "the public list of groups or values; those not listed are left out. Without a list keys are found "
     "privately, which takes a δ",
+    "smallest": "about how many people the smallest group has that is to be found",
     "per_unit": "how many different values one unit brings, at most",
     "dialect": "whose SQL a SELECT is, such as 'postgres' or 'bigquery'",
     "epsilon": "ε, the loss of the whole call, however many numbers it gives",
@@ -265,9 +266,10 @@ def _found(name: str) -> Any:
 
 def public(kind: type) -> list[str]:
     """Return the public methods and properties of a class, in the order they are written."""
+    ours = [each for each in reversed(kind.__mro__) if each.__module__.startswith("tacit")]
     return [
         name
-        for name, value in vars(kind).items()
+        for name, value in {name: value for each in ours for name, value in vars(each).items()}.items()
         if not name.startswith("_") and (inspect.isfunction(value) or isinstance(value, property | classmethod))
     ]
 

@@ -150,7 +150,7 @@ PLANTED: list[tuple[Rule, Tree]] = [
     ),
     (numbers.chosen_numbers, {"plan/bounds/caps.py": "MISMATCH = 0.1\n"}),
     (numbers.chosen_numbers, {"answer/missing.py": "PARTS = (1 / 6, 1 / 2)\n"}),
-    (numbers.chosen_numbers, {"forecast/closer.py": "WORTH_NAMING: Fraction = Fraction(4, 5)\n"}),
+    (numbers.chosen_numbers, {"forecast/target.py": "WORTH_NAMING: Fraction = Fraction(4, 5)\n"}),
     (numbers.chosen_numbers, {"plan/bounds/chosen.py": "SMALLEST = 100\n"}),
     (numbers.chosen_numbers, {"plan/bounds/chosen.py": "".join(f"N{n} = {n}  # moves all\n" for n in range(41))}),
     (rules.one_home, {"ledger/store.py": "import secrets\n"}),

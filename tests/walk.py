@@ -19,7 +19,7 @@ from tacit_gauntlet.stage.table import in_sql
 
 PACKAGE = Path(tacit.__file__).parent
 PLAN, READ, WRITE = "planner.py:make_plan", "sqlite.py:SqliteStore.reading", "sqlite.py:SqliteStore.transact"
-NOISE, ANSWER = "threshold.py:IntegerNoise.sample", "question.py:Question.answer"
+NOISE, ANSWER = "threshold.py:IntegerNoise.sample", "verbs.py:QuestionVerbs.answer"
 ROWS = pa.table({"who": [n // 3 for n in range(3000)], "ward": ["abc"[n % 3] for n in range(3000)]})
 
 

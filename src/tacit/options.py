@@ -222,13 +222,6 @@ def _sent(kind: str, value: Any, name: str) -> Any:
     return value
 
 
-def require_flags(**given: object) -> None:
-    """Refuse, before a charge, a flag that is not True or False."""
-    for name, value in given.items():
-        if not isinstance(value, bool):
-            raise InvalidParameter(f"{name} must be True or False, not {type(value).__name__}")
-
-
 def amount_text(value: Number, name: str) -> str:
     """Return a number as exact text; a float means its shortest decimal."""
     return to_text(decimal_meaning(value, name=name))

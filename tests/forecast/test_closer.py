@@ -8,7 +8,7 @@ import pytest
 
 from tacit.answer import half_width
 from tacit.answer.answer import AnswerInfo, make_answer
-from tacit.forecast.closer import closer_words
+from tacit.forecast.target import closer_words
 from tacit.plan import CountRows, Fact, Vector
 from tacit.plan.bounds.scaling import LARGEST_BINS
 from tests.answer.scaled_plans import noisy_of, scaled_plan

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import tacit
-from tacit.forecast.usefulness import useless_words
+from tacit.forecast.target import useless_words
 from tacit.plan import CountRows, Vector
 from tacit.plan.bounds.scaling import Outlook
 from tacit.privacy import show

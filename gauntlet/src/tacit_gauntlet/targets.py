@@ -354,7 +354,7 @@ TARGETS: dict[str, str | tuple[str, ...]] = {
     "fresh_bytes in a session": "tacit.asking.session:fresh_bytes",
     "refuse_merged": "tacit.asking.opening:_refuse_merged",
     "read_bound": "tacit.asking.opening:read_bound",
-    "Question.answer": "tacit.asking:Question.answer",
+    "Question.answer": "tacit.asking:QuestionVerbs.answer",
     **LEDGER_TARGETS,
     **LEARNING_TARGETS,
     **SERVER_TARGETS,

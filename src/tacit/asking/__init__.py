@@ -6,9 +6,7 @@
 from tacit.asking.describing import (
     Description,
     asked_of_public_facts,
-    described,
     described_as_asked,
-    summary_asked,
 )
 from tacit.asking.learned import (
     ALL,
@@ -24,15 +22,16 @@ from tacit.asking.learned import (
 )
 from tacit.asking.opening import Catalog, catalog, declared, public, refuse_unapplied_people, table
 from tacit.asking.paying import Payment, sent_as, spend
-from tacit.asking.plan_report import PlanReport
 from tacit.asking.protected_table import Table, travelled_question
-from tacit.asking.question import Question, left_record, warn_if_large, what_is_left
+from tacit.asking.question import Question, question_of, warn_if_large
+from tacit.asking.reports import PlanReport
+from tacit.asking.request import left_record, what_is_left
 from tacit.asking.session import Session
-from tacit.asking.united_question import question_of
-from tacit.asking.verbs import Verbs
+from tacit.asking.verbs import Call, QuestionVerbs, Verbs
 
 __all__ = [
     "ALL",
+    "Call",
     "Catalog",
     "Description",
     "KnownFacts",
@@ -40,6 +39,7 @@ __all__ = [
     "Payment",
     "PlanReport",
     "Question",
+    "QuestionVerbs",
     "Session",
     "Table",
     "Verbs",
@@ -48,7 +48,6 @@ __all__ = [
     "can_plan",
     "catalog",
     "declared",
-    "described",
     "described_as_asked",
     "events_of",
     "explain_what_was_learned",
@@ -61,7 +60,6 @@ __all__ = [
     "sent_as",
     "source_of",
     "spend",
-    "summary_asked",
     "table",
     "travelled_question",
     "warn_if_large",

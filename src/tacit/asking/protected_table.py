@@ -6,28 +6,25 @@ It builds questions. `question.py` plans and answers them; the language itself i
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Self, cast, overload
+from typing import Any, Self, cast
 
 from tacit import query as language
-from tacit.answer import Summary
 from tacit.asking.describing import (
-    Description,
     asked_of_public_facts,
-    described,
     described_as_asked,
-    summary_asked,
 )
 from tacit.asking.learned import KnownFacts
 from tacit.asking.listed_keys import listed_question
-from tacit.asking.question import Question, what_is_left
+from tacit.asking.question import Question, question_of
+from tacit.asking.request import what_is_left
 from tacit.asking.session import ALONE, Beside, Session
-from tacit.asking.united_question import compound_question, question_of
+from tacit.asking.united_question import several_parts
 from tacit.asking.verbs import Verbs
 from tacit.errors import InvalidParameter, QueryRefused, printable
 from tacit.hold import holding
 from tacit.ledger import Left
 from tacit.plan import make_spend
-from tacit.privacy import Number, decimal_meaning, whole
+from tacit.privacy import Number, whole
 from tacit.query import AggregateSpec, Frame, Query, Relation, SomeUnits, TableRows
 from tacit.tables import PublicTable
 
@@ -128,7 +125,7 @@ class Table(Verbs[Question]):
             listed = language.listed_keys(query, session.declaration)
             return Question(session, query) if listed is None else listed_question(session, query, listed)
         alone = len(read.branches) == 1 and not read.branches[0].asides
-        return compound_question(read, partial(session_of, alone=alone))
+        return Question(*several_parts(read, partial(session_of, alone=alone)))
 
     def learn(
         self,
@@ -153,44 +150,6 @@ class Table(Verbs[Question]):
         spend = make_spend(epsilon, None, None, self.session.registered.budget)
         with holding(self.session.hold):
             return self.session.learn(query, spend=spend, again=again, analyst=analyst)
-
-    @overload
-    def describe(self, epsilon: None = None) -> Description: ...
-    @overload
-    def describe(
-        self,
-        epsilon: Number,
-        delta: Number | None = None,
-        *,
-        columns: Sequence[str] | None = None,
-        analyst: str | None = None,
-        confidence: Number = 0.95,
-    ) -> Summary: ...
-    def describe(
-        self,
-        epsilon: Number | None = None,
-        delta: Number | None = None,
-        *,
-        columns: Sequence[str] | None = None,
-        analyst: str | None = None,
-        confidence: Number = 0.95,
-    ) -> Description | Summary:
-        """Return the public facts of the table, for free; with an epsilon, a private summary of its numbers.
-
-        The summary has each column's count, mean, standard deviation and quartiles, every one with its ±. The summary
-        is one question, charged as a whole: with few columns it is closer. With little epsilon for each it leaves out
-        the standard deviation, and a number that could be nearly anything is called too vague.
-        """
-        if epsilon is None:
-            return described(self.frame.declaration)
-        if self.frame.keys:
-            raise QueryRefused("describe is of the whole table\nhint: call it before group_by, or after where")
-        given = decimal_meaning(epsilon, name="epsilon")
-        asked, learn = summary_asked(self.frame, columns, given)
-        question = Question(self.session, language.make_query(self.frame, asked))
-        answer = question.answer(epsilon, delta, analyst=analyst, confidence=confidence, learn=learn, accept_noise=True)
-        facts = self.frame.declaration.columns.items()
-        return Summary(answer, {name: [float(end) for end in each.between] for name, each in facts if each.between})
 
     @property
     def facts(self) -> KnownFacts:

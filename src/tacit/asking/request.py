@@ -4,11 +4,14 @@
 durable, a charge is never given back, and the answers to several questions are kept together.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import partial
+from typing import Any
 
+from tacit.answer import Answer, AnswerInfo, advised, loss_record
 from tacit.asking.learned import (
     USUAL,
     LearnChoice,
@@ -25,9 +28,9 @@ from tacit.asking.request_parts import Parts
 from tacit.asking.session import Session
 from tacit.errors import DeadRequest, InvalidParameter
 from tacit.hold import past_the_charge
-from tacit.ledger import Asker, Fit, Receipt, Room, StoredAnswer
+from tacit.ledger import Asker, Fit, Left, Receipt, Room, StoredAnswer
 from tacit.plan import NO_FACTS, Fact, Facts, Plan, PlannedTogether, Spend, WantedFact
-from tacit.privacy import Event, Loss
+from tacit.privacy import Event, Loss, float_below
 from tacit.release import NoisyTable, basis_in, stamp_in
 
 Judge = Callable[[Sequence[Plan]], None]  # refuses plans before they are charged
@@ -375,3 +378,82 @@ def _has_changed(stored: str, stamp: str | None) -> bool | None:
     """Return whether a source's files were written since an answer was stored; None if that is not known."""
     before = stamp_in(stored)
     return None if before is None or stamp is None else before != stamp
+
+
+class Drafts:
+    """The answer of a release, computed once: the ledger keeps its text before the asker gets its numbers."""
+
+    def __init__(self, make: Callable[[Sequence[Plan], Sequence[NoisyTable], Sequence[Fact]], Answer]) -> None:
+        self._make = make
+        self._last: tuple[Sequence[NoisyTable], Answer] | None = None
+
+    def of(self, plans: Sequence[Plan], noisy: Sequence[NoisyTable], learned: Sequence[Fact] = ()) -> Answer:
+        """Return the answer made from noisy tables; the same tables, given again, are not computed again."""
+        if self._last is None or [*map(id, self._last[0])] != [*map(id, noisy)]:
+            self._last = noisy, self._make(plans, noisy, learned)
+        return self._last[1]
+
+
+def recorded(
+    answer: Answer,
+    facts: AnswerInfo,
+    *,
+    notices: tuple[str, ...],
+    certify: Callable[[], Mapping[str, Any]] | None = None,
+) -> Answer:
+    """Return an answer, made before the ledger had its entry, with the entry's facts and certificate."""
+    made = advised(answer, *notices).facts
+    notes = (*made.notes, *facts.notes, *notices)
+    stated = replace(facts, notes=notes, reading=made.reading, advice=made.advice, bounds=made.bounds)
+    return replace(answer, facts=stated, certify=certify)
+
+
+def answer_info(
+    session: Session, answered: Answered, confidence: Fraction, analyst: str | None, notes: tuple[str, ...] = ()
+) -> AnswerInfo:
+    """Return what an answer says about itself beside its numbers: all public, or read from the ledger."""
+    plan, receipt = answered.plans[0], answered.receipt
+    return AnswerInfo(
+        loss=loss_record(answered.loss),
+        left=left_record(what_is_left(session, analyst)),
+        unit="each row" if plan.unit is None else f"all rows of one {plan.unit}",
+        neighbours="add or remove one" if plan.neighbours == "add-remove" else "replace one",
+        confidence=confidence,
+        durable=receipt.durable,
+        free=answered.free,
+        version=session.registered.version,
+        has_changed=answered.has_changed,
+        receipt={"ledger": receipt.ledger, "entry": receipt.number, "hash": receipt.hash, "time": receipt.time},
+        notes=notes,
+    )
+
+
+def info_of_record(plan: Plan, loss: Loss, confidence: Fraction, notes: tuple[str, ...]) -> AnswerInfo:
+    """Return what an answer says about itself before it is stored: the record has the rest beside it."""
+    return AnswerInfo(
+        loss=loss_record(loss),
+        left={},
+        unit="",
+        neighbours=plan.neighbours,
+        confidence=confidence,
+        durable=True,
+        free=False,
+        notes=notes,
+    )
+
+
+def what_is_left(session: Session, analyst: str | None) -> Left:
+    """Return what one more question may ask for; it prints as words."""
+    return session.ledger.left(session.registered, analyst)
+
+
+def left_record(left: Left) -> dict[str, Any]:
+    """Return what is left as numbers that may be asked for as they are, and as text."""
+    return {
+        "epsilon": float_below(left.epsilon),
+        "laplace": {"epsilon": float_below(left.laplace), "delta": float_below(left.delta)},
+        "gaussian": {"epsilon": float_below(left.gaussian), "delta": float_below(left.delta_gaussian)},
+        "rho": None if left.rho is None else float_below(left.rho),
+        "questions": left.questions,
+        "text": str(left),
+    }

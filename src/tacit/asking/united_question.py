@@ -10,16 +10,14 @@ from itertools import islice
 
 from tacit.answer import Answer, AsideRelease, BranchRelease, make_compound_answer
 from tacit.asking.foresight import rows_most, rows_of_people
-from tacit.asking.plan_report import PlanReport
-from tacit.asking.question import Question, info_of_record, refuse_unlearned
-from tacit.asking.request import Foreseen, Request
+from tacit.asking.reports import PlanReport
+from tacit.asking.request import Foreseen, Request, info_of_record
 from tacit.asking.request_parts import Parts
 from tacit.asking.session import Session
 from tacit.errors import QueryRefused, printable
 from tacit.forecast import Solved, learning_in_words, plan_in_words, useless_line
 from tacit.hold import longest
-from tacit.ledger import Asker
-from tacit.plan import Fact, Plan, PlannedTogether, Spend
+from tacit.plan import Plan, PlannedTogether
 from tacit.privacy import Loss, Number, show
 from tacit.query import Branch, Compound, Query, adds_up, aside_queries, level_queries
 from tacit.release import NoisyTable
@@ -82,26 +80,26 @@ class CompoundReport(PlanReport):
 
 
 @dataclass(frozen=True, repr=False)
-class CompoundQuestion(Question):
-    """A question of several parts: `plan` it for free, `answer` it for one charge. `query` is its first part."""
+class Several:
+    """The parts of a question that has several, which are charged as one."""
 
-    compound: Compound = Compound(())
-    sessions: tuple[Session, ...] = ()  # of each branch
-    aside_sessions: tuple[tuple[Session, ...], ...] = ()  # of each aside of each branch
+    compound: Compound
+    sessions: tuple[Session, ...]  # of each branch
+    aside_sessions: tuple[tuple[Session, ...], ...]  # of each aside of each branch
 
     @property
     def parts(self) -> Parts:
         """The parts, to be planned and charged as one."""
         return Parts(tuple(both for levels, asides in self._asked() for each in (levels, *asides) for both in each))
 
-    def _asker(self, analyst: str | None) -> Asker:
-        return self.parts.payer.asker(analyst)
-
-    def _report(self, request: Request, solved: Solved | None, level: Fraction) -> CompoundReport:
+    def report(
+        self, session: Session, query: Query, request: Request, solved: Solved | None, level: Fraction
+    ) -> CompoundReport:
+        """Return the plans of all parts, and what is learned for them first."""
         foreseen = request.foresee()
-        planned, declared = foreseen.planned, self.session.declaration
+        planned, declared = foreseen.planned, session.declaration
         advice = "" if foreseen.wanted else useless_line(planned.plans, rows_most(declared), level)
-        guesses = rows_of_people(declared, self.query) if foreseen.wanted else []
+        guesses = rows_of_people(declared, query) if foreseen.wanted else []
         return CompoundReport(
             foreseen.plan,
             level,
@@ -114,19 +112,12 @@ class CompoundQuestion(Question):
             made_up=tuple((rows, request.foresee(rows).planned) for rows in guesses),
         )
 
-    def _draft(
-        self,
-        level: Fraction,
-        plans: Sequence[Plan],
-        noisy: Sequence[NoisyTable],
-        _learned: Sequence[Fact],
-        *,
-        consistent: bool,
-    ) -> Answer:
+    def draft(self, level: Fraction, plans: Sequence[Plan], noisy: Sequence[NoisyTable], *, consistent: bool) -> Answer:
+        """Return the numbers with their intervals, before the ledger has an entry for them."""
         info = info_of_record(plans[0], plans[0].loss, level, ())
-        return make_compound_answer(self.compound, self._released(plans, noisy), info, consistent=consistent)
+        return make_compound_answer(self.compound, self._branches(plans, noisy), info, consistent=consistent)
 
-    def _released(self, plans: Sequence[Plan], noisy: Sequence[NoisyTable]) -> list[BranchRelease]:
+    def _branches(self, plans: Sequence[Plan], noisy: Sequence[NoisyTable]) -> list[BranchRelease]:
         """Return what was released for each branch, and for what is looked up beside it."""
         given = iter(zip(plans, noisy, strict=True))
         released = []
@@ -163,44 +154,29 @@ class CompoundQuestion(Question):
         return found
 
     @property
-    def _queries(self) -> list[Query]:
+    def queries(self) -> list[Query]:
+        """The question of each branch, and those of its totals and asides."""
         asked = self._asked()
         asides = [query for _, beside in asked for parts in beside for _, query in parts]
         totals = [query for levels, _ in asked for _, query in levels if query.levels]
         return [*(branch.query for branch in self.compound.branches), *totals, *asides]
 
-    def _of_outputs(self, given: Mapping[str, Number]) -> dict[str, Number]:
-        """As of one question; a column of a UNION ALL is of every SELECT, whatever they call it."""
+    def of_branches(self, given: Mapping[str, Number]) -> dict[str, Number]:
+        """Return what is given for columns; a column of a UNION ALL is of every SELECT, whatever they call it."""
         found = dict(given)
         for at, (name, _) in enumerate(self.compound.columns):
             for branch in self.compound.branches if name in given else ():
                 found.setdefault(branch.query.after.shown[at].name, given[name])
-        return super()._of_outputs(found)
-
-    def _foreseen_plans(self, spend: Spend, asker: Asker) -> Sequence[Plan]:
-        foreseen = Request(self.parts, spend, asker).foresee()
-        if foreseen.wanted:
-            refuse_unlearned(foreseen.wanted[0])
-        return self.parts.plans_in_places(foreseen.planned)
-
-    def __repr__(self) -> str:
-        return printable(
-            f"<{len(self.parts.different)} questions about '{self.query.table}' in one; .plan(epsilon=1) is free,"
-            " .answer(epsilon=1) is charged once>"
-        )
+        return found
 
 
-def question_of(session: Session, query: Query) -> Question:
-    """Return the question of a checked query; one with totals is of several levels."""
-    if not query.levels:
-        return Question(session, query)
-    names = [key.name for key in query.keys]
-    levels = tuple(tuple(names[each] for each in level) for level in query.levels)
-    return compound_question(Compound((Branch(replace(query, levels=()), levels),)), lambda own: (session, own))
+def several_parts(
+    compound: Compound, session_of: Callable[[Query], tuple[Session, Query]]
+) -> tuple[Session, Query, Several]:
+    """Return several parts, with the session that they are asked of and the first of them.
 
-
-def compound_question(compound: Compound, session_of: Callable[[Query], tuple[Session, Query]]) -> CompoundQuestion:
-    """Return the question of several parts; `session_of` gives a SELECT's own session, and its query with ranges."""
+    `session_of` gives a SELECT's own session, and its query with ranges.
+    """
     branches, sessions, of_asides = [], [], []
     for branch in compound.branches:
         session, query = session_of(branch.query)
@@ -213,9 +189,9 @@ def compound_question(compound: Compound, session_of: Callable[[Query], tuple[Se
     first = level_queries(branches[0])[0]
     held = longest(each.hold for each in (*sessions, *(own for asides in of_asides for own in asides)))
     base = replace(sessions[0].base or sessions[0], hold=held)
-    question = CompoundQuestion(base, first, whole, tuple(sessions), tuple(of_asides))
-    question.parts.queries  # noqa: B018 - refuses here what cannot be charged together
-    return question
+    several = Several(whole, tuple(sessions), tuple(of_asides))
+    several.parts.queries  # noqa: B018 - refuses here what cannot be charged together
+    return base, first, several
 
 
 def _label(query: Query) -> str:

@@ -1,19 +1,26 @@
-"""The verbs of a table: filter, derive, group, and ask for an aggregate, each checked at once.
+"""The verbs of a table: filter, derive, group, and ask for an aggregate, each checked at once; and those of a question.
 
 The verbs only build frames and questions. The parts of a question, and its answers, are left to the classes with these
 verbs: a table that is open here (`asking.py`), and one on a server (the room `remote`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, Literal, Never, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, Never, Self, TypeVar, overload
 
 from tacit import query as language
+from tacit.answer import Answer, Summary
+from tacit.asking.describing import Description, described, summary_asked
+from tacit.asking.learned import Learn
 from tacit.errors import InvalidParameter, QueryRefused, unknown_name
-from tacit.privacy import Number
+from tacit.forecast import Wanted
+from tacit.hold import Hold
+from tacit.privacy import Number, confidence_meaning, decimal_meaning
 from tacit.query import AggregateSpec, Col, Frame, QuantileOf, Query, binned, ranked
 
-Asked = TypeVar("Asked")
+Asked = TypeVar("Asked", bound="QuestionVerbs[Any]")
 
 _ROWS = "rows are protected and not shown: ask for an aggregate, such as .mean('x'); .describe() shows the columns"
 # Names that other libraries have, and the words for them here.
@@ -199,6 +206,43 @@ class Verbs(Generic[Asked]):
         """
         return self.top(column, 1, keys=keys)
 
+    @overload
+    def describe(self, epsilon: None = None) -> Description: ...
+    @overload
+    def describe(
+        self,
+        epsilon: Number,
+        delta: Number | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        analyst: str | None = None,
+        confidence: Number = 0.95,
+    ) -> Summary: ...
+    def describe(
+        self,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        analyst: str | None = None,
+        confidence: Number = 0.95,
+    ) -> Description | Summary:
+        """Return the public facts of the table, for free; with an epsilon, a private summary of its numbers.
+
+        The summary has each column's count, mean, standard deviation and quartiles, every one with its ±. The summary
+        is one question, charged as a whole: with few columns it is closer. With little epsilon for each it leaves out
+        the standard deviation, and a number that could be nearly anything is called too vague.
+        """
+        if epsilon is None:
+            return described(self.frame.declaration)
+        if self.frame.keys:
+            raise QueryRefused("describe is of the whole table\nhint: call it before group_by, or after where")
+        asked, learn = summary_asked(self.frame, columns, decimal_meaning(epsilon, name="epsilon"))
+        question = self._question(language.make_query(self.frame, asked))
+        answer = question.answer(epsilon, delta, analyst=analyst, confidence=confidence, learn=learn, accept_noise=True)
+        facts = self.frame.declaration.columns.items()
+        return Summary(answer, {name: [float(end) for end in each.between] for name, each in facts if each.between})
+
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the table's columns: public, and free."""
@@ -221,3 +265,113 @@ class Verbs(Generic[Asked]):
 
     def __dir__(self) -> list[str]:  # what Tab offers; the session and the frame are the product's own
         return sorted(name for name in dir(type(self)) if not name.startswith("_"))
+
+
+Made = TypeVar("Made")
+# Names that other libraries have, and the words for them here.
+QUESTION_WORDS = {
+    **dict.fromkeys(("execute", "run", "collect", "show", "compute", "result"), "write answer(epsilon=1)"),
+    **dict.fromkeys(("to_pandas", "to_polars", "to_dicts", "plot"), "answer it first: .answer(epsilon=1)"),
+    **dict.fromkeys(("group_by", "groupby", "where", "filter"), "group and filter the table, before the aggregate"),
+    **dict.fromkeys(("explain", "cost", "epsilon", "loss"), "write plan(epsilon=1): what the answer costs and gives"),
+}
+
+
+@dataclass(frozen=True)
+class Call:
+    """The words of a call: how much it may spend and on what, and who asks."""
+
+    epsilon: Number | None = None
+    delta: Number | None = None
+    error: Wanted | None = None
+    for_groups_of: int | None = None
+    weights: Mapping[str, Number] | None = None
+    noise: str | None = None
+    confidence: Number = 0.95
+    learn: Learn = None
+    analyst: str | None = None
+    # only of an answer
+    consistent: bool = False
+    request_id: str | None = None
+    accept_noise: bool = False
+    hold: Hold | None = None
+
+    @property
+    def level(self) -> Fraction:
+        """The confidence, as an exact number."""
+        return confidence_meaning(self.confidence)
+
+
+class QuestionVerbs(Generic[Made]):
+    """The verbs of a question: `plan` it for free, `answer` it for what it costs."""
+
+    def _planned(self, call: Call) -> Made:
+        """Return the plan of a call."""
+        raise NotImplementedError
+
+    def _answered(self, call: Call) -> Answer:
+        """Charge for the answer to a call, and return it."""
+        raise NotImplementedError
+
+    def plan(
+        self,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        *,
+        error: Wanted | None = None,
+        for_groups_of: int | None = None,
+        weights: Mapping[str, Number] | None = None,
+        analyst: str | None = None,
+        noise: str | None = None,
+        confidence: Number = 0.95,
+        learn: Learn = None,
+    ) -> Made:
+        """Return what answering would do, cost and give, and whether it fits: free, and no row is read.
+
+        Give `epsilon`, for the whole call, or the `error` to stay within, from which it is solved: a percent ("2%"), a
+        number, or a dict of them by aggregate. `weights` says which aggregates' errors matter more. Before bounds are
+        known, it says what the call would learn and for how much.
+        """
+        return self._planned(Call(epsilon, delta, error, for_groups_of, weights, noise, confidence, learn, analyst))
+
+    def answer(
+        self,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        *,
+        error: Wanted | None = None,
+        for_groups_of: int | None = None,
+        weights: Mapping[str, Number] | None = None,
+        consistent: bool = False,
+        request_id: str | None = None,
+        analyst: str | None = None,
+        noise: str | None = None,
+        confidence: Number = 0.95,
+        learn: Learn = None,
+        accept_noise: bool = False,
+        hold: Hold | None = None,
+    ) -> Answer:
+        """Return the private answer, after charging for it: what `plan` with the same words shows.
+
+        The same question asked again is answered from the record, with the same numbers, for free. `consistent` makes
+        the numbers possible ones, at no cost: counts not negative, quantiles rising, values inside their ranges.
+        Bounds that nobody gave or learned yet are learned first, once, for a part of epsilon: `learn` is another share
+        (0.1), "reuse" or "fresh" for a question with a filter, or False, which refuses instead.
+        A question with a number that is foreseen to be mostly noise is refused before the rest is charged, unless
+        `accept_noise`; the plan says so, and names what mends it.
+        `hold` delays the outcome after a charge until "2s" after asking, or a later tick of that public clock (4 s,
+        8 s ...), so that the time shows nothing of the rows. A table's declared hold is kept if it is longer.
+        """
+        for name, given in (("consistent", consistent), ("accept_noise", accept_noise)):
+            if not isinstance(given, bool):  # all words are read before the charge
+                raise InvalidParameter(f"{name} must be True or False, not {type(given).__name__}")
+        spending = (epsilon, delta, error, for_groups_of, weights, noise, confidence, learn, analyst)
+        return self._answered(Call(*spending, consistent, request_id, accept_noise, hold))
+
+    if not TYPE_CHECKING:  # a checker should go on finding names that do not exist
+
+        def __getattr__(self, name: str) -> Never:
+            raise unknown_name(self, name, QUESTION_WORDS)
+
+    def __dir__(self) -> list[str]:  # what Tab offers
+        return ["answer", "plan"]

@@ -1,11 +1,8 @@
 """Forecasts before a question is asked: a plan in words, and the epsilon for a wanted error."""
 
-from tacit.forecast.closer import closer_words
-from tacit.forecast.first_text import PEOPLE, ROWS_MOST, learning_in_words
-from tacit.forecast.plan_text import plan_in_words
+from tacit.forecast.plan_text import PEOPLE, ROWS_MOST, learning_in_words, plan_in_words
 from tacit.forecast.solving import Solved, Wanted, group_rows, solve_epsilon
-from tacit.forecast.target import expected_error
-from tacit.forecast.usefulness import refuse_useless, useless_line
+from tacit.forecast.target import closer_words, expected_error, refuse_useless, useless_line
 
 __all__ = [
     "PEOPLE",

@@ -1,25 +1,33 @@
-"""A plan in words and numbers: the rows, the bounds, the noise, the cost, and the expected error in each cell."""
+"""A plan in words and numbers: the rows, the bounds, the noise, the cost, and the expected error in each cell.
+
+A plan with down-weighting has caps and three parts of its error. Before its facts are learned, a plan has the facts to
+learn first and the range of its errors, from made-up facts, by the rules for real ones: everyone has one row, or
+everyone has many, and values spread evenly over their range. The text reads no row.
+"""
 
 import math
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from tacit.accounting import for_group, meaning_line
-from tacit.answer import instead_words, is_scaled, least_shown
-from tacit.forecast.scaled_text import (
-    NULL_UNITS,
-    expected_in_words,
-    learned_words,
-    scaled_reading,
-    scaled_release,
-    totals_lines,
+from tacit.answer import ScaledOutput, filter_line, instead_words, is_scaled, least_shown
+from tacit.forecast.foreseen import ForeseenError, foreseen_error, foreseen_range, nothing_is_believed
+from tacit.forecast.target import (
+    depends_on,
+    expected_error,
+    farther_end,
+    quantile_reach,
+    rows_for_correlation,
+    two_digits,
 )
-from tacit.forecast.target import depends_on, expected_error, quantile_reach, rows_for_correlation
 from tacit.noise import warning
 from tacit.plan import (
     UNBOUNDED,
     Choice,
     Correlation,
     CountUnits,
+    Fact,
+    Mean,
     Measured,
     NoisyRelease,
     Plan,
@@ -27,13 +35,17 @@ from tacit.plan import (
     Quantile,
     QuantileDraw,
     Sum,
+    Vector,
+    WantedFact,
 )
-from tacit.privacy import PureLoss, StaircaseNoise, show
+from tacit.privacy import Loss, PureLoss, StaircaseNoise, show
 from tacit.query import after_in_words, name_of
 from tacit.selection import TopK
 
 GROUP_SIZES = (2, 5)
-PEOPLE = (100, 10_000)
+SIZES = (100, 10_000)  # of groups, if their number is not public
+NULL_UNITS = "Rows with a NULL unit never count."
+NOISES = {"laplace": "Laplace noise of scale", "gaussian": "Gaussian noise of sigma"}
 PATHS = {"kernel": "the compiled kernel", "rows": "compiled sums of rows", "sql": "SQL"}
 PART_WORDS = {
     "rows": "rows",
@@ -131,8 +143,7 @@ def _finds_groups(plan: Plan) -> bool:
 
 def _release(number: int, release: NoisyRelease, plan: Plan) -> list[str]:
     far = release.sensitivity
-    words = {"laplace": "Laplace noise of scale", "gaussian": "Gaussian noise of sigma"}
-    law = f"{words[release.noise]} {show(release.scale)}" if release.noise in words else _staircase(release)
+    law = f"{NOISES[release.noise]} {show(release.scale)}" if release.noise in NOISES else _staircase(release)
     of = "" if release.share == 1 else f", {show(release.share)} of the loss"
     return [
         f"Release {number}: {_what(release, plan)}{of}.",
@@ -224,7 +235,7 @@ def expected_words(output: PlannedOutput, plan: Plan, confidence: Fraction) -> s
     if depends == "rows":
         sizes = [
             f"± {_amount(expected_error(output, plan, confidence, rows=people) or 0)} for a group of {people:,}"
-            for people in PEOPLE
+            for people in SIZES
         ]
         return "at most " + ", ".join(sizes) + " rows"
     bound = expected_error(output, plan, confidence) or 0
@@ -232,11 +243,6 @@ def expected_words(output: PlannedOutput, plan: Plan, confidence: Fraction) -> s
         return f"± {_amount(bound)}, more on the low side for groups barely above the threshold"
     most = "at most " if isinstance(output, Sum) and plan.releases[output.release].parts[-1].kind == "moment" else ""
     return f"{most}± {_amount(bound)}"
-
-
-def _amount(value: float) -> str:
-    """Return a size for people: three digits that count, and whole thousands with their commas."""
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 
 def _promise(plan: Plan) -> list[str]:
@@ -252,3 +258,207 @@ def _promise(plan: Plan) -> list[str]:
 
 def _root(squared: int) -> str:
     return f"{squared**0.5:,.6g}"
+
+
+def learned_words(facts: Sequence[Fact]) -> str:
+    """Return for how much facts were learned, and at which entries of the ledger."""
+    spent = show(sum((fact.epsilon for fact in facts), Fraction(0)))
+    entries = sorted({fact.entry for fact in facts if fact.entry})
+    name = "entry" if len(entries) == 1 else "entries"
+    return f"ε = {spent}" + (f" ({name} {', '.join(map(str, entries))})" if entries else "")
+
+
+def scaled_reading(plan: Plan) -> list[str]:
+    """Return how units count: each with one weight, in full up to the caps."""
+    if plan.scaling is None:
+        return []
+    vectors = plan.scaling.vectors
+    shown = [_size(vector, vector.cap, plan) for vector in vectors if vector.outlook is not None or plan.by_hand]
+    full = f", in full up to {' and '.join(shown)}" if shown else ""
+    norm = "" if plan.scaling.norm == 1 else " (as the root of the sum of squares over its groups)"
+    lines = [
+        f"Unit: {plan.unit}; all its rows count, with one weight{full}{norm}; no row is picked at random. "
+        f"{NULL_UNITS} Neighbours: {plan.neighbours}."
+    ]
+    if plan.learned:
+        lines.append(f"Bounds: learned for {learned_words(plan.learned)}, and free.")
+    if line := filter_line(plan):
+        lines.append(line)
+    if nothing_is_believed(plan):
+        lines.append("Too few people to learn bounds from: the caps are the least there are. Learn again with more ε.")
+    return lines
+
+
+def scaled_release(number: int, release: NoisyRelease, plan: Plan) -> list[str]:
+    """Return what one vector's release is: its cap, and the noise on each group in the vector's own unit."""
+    if plan.scaling is None:
+        return []
+    vector = plan.scaling.vectors[release.parts[0].index[0]]
+    of = "" if release.share == 1 else f", {_percent(release.share)} of the loss"
+    return [
+        f"Release {number}: {_name(vector, plan)}, scaled into {_size(vector, vector.cap, plan)} of a unit"
+        f" (L{plan.scaling.norm}){of}.",
+        f"  discrete {NOISES.get(release.noise, 'staircase noise of scale')}"
+        f" {_amount(_scale(release, vector, plan))} on each group.",
+    ]
+
+
+def totals_lines(plan: Plan) -> list[str]:
+    """Return what is measured of the whole table."""
+    vectors = () if plan.scaling is None else plan.scaling.vectors
+    lines = []
+    for release in plan.totals:
+        vector = vectors[release.parts[0].index[0]]
+        tail = _size(vector, vector.tail * 2**vector.tail_shift, plan)
+        times = 2**vector.tail_shift
+        lines.append(
+            f"Totals: of all {_name(vector, plan)}, the kept and the cut part, {_percent(release.share)} of the loss;"
+            f" a unit adds at most {tail}, {NOISES[release.noise]} {_amount(_scale(release, vector, plan) * times)}."
+        )
+    return lines
+
+
+def expected_in_words(output: ScaledOutput, plan: Plan, confidence: Fraction) -> str:
+    """Return the approximate error of an output, and its parts."""
+    if nothing_is_believed(plan):
+        noise = foreseen_error(output, plan, confidence).noise
+        return "not known: too few people" if math.isinf(noise) else f"noise {_amount(noise)}; the rest is not known"
+    if plan.public_keys is None:
+        sizes = [(size, foreseen_error(output, plan, confidence, rows=size)) for size in SIZES]
+        return "; ".join(f"about ± {_amount(each.whole)} {_terms(each)} for {size:,} rows" for size, each in sizes)
+    found = foreseen_error(output, plan, confidence)
+    if not plan.keys:
+        return f"± {_amount(found.whole)}" if math.isfinite(found.whole) else "not known: too few people"
+    groups = f"{len(plan.public_keys):,} groups"
+    of = "" if found.size is None else f", for {groups} of about {_amount(found.size)}{_unit(output)}"
+    return f"about ± {_amount(found.whole)} a group on average {_terms(found)}{of}"
+
+
+def _terms(found: ForeseenError) -> str:
+    return f"(noise {_amount(found.noise)}, total {_amount(found.total)}, scaling {_amount(found.scaling)})"
+
+
+def _unit(output: ScaledOutput) -> str:
+    return " units" if output.kind == "count_units" else " rows" if output.kind in ("count", "mean") else ""
+
+
+def _scale(release: NoisyRelease, vector: Vector, plan: Plan) -> float:
+    return float(release.scale * Fraction(2) ** -vector.shift * _step(vector, plan))
+
+
+def _step(vector: Vector, plan: Plan) -> Fraction:
+    return plan.measured[vector.column].step if vector.kind == "centred" and vector.column is not None else Fraction(1)
+
+
+def _name(vector: Vector, plan: Plan) -> str:
+    column = None if vector.column is None else plan.measured[vector.column]
+    name = name_of(column.expression) if column is not None else ""
+    if vector.factors is not None and plan.scaling is not None:
+        one, two = (_name(plan.scaling.vectors[place], plan).removeprefix("Σ") for place in vector.factors)
+        return f"Σ{one}²" if one == two else f"Σ{one}·{two}"
+    if vector.kind == "centred" and column is not None:
+        centre = (column.low + vector.centre) * column.step
+        return f"Σ{name}" if centre == 0 else f"Σ({name} − {show(centre)})"
+    return {"counted": f"rows with {name}", "missing": f"rows without {name}"}.get(vector.kind, vector.kind)
+
+
+def _size(vector: Vector, fine: int, plan: Plan) -> str:
+    size = _amount(float(fine * Fraction(2) ** -vector.shift * _step(vector, plan)))
+    name = "groups" if vector.kind == "units" else _name(vector, plan)
+    return f"{size} {name}" if vector.kind != "centred" else f"{size} in {name}"
+
+
+def _percent(share: Fraction) -> str:
+    return f"{float(share) * 100:.3g} %"
+
+
+def _amount(value: float) -> str:
+    """Return a size for people: three digits that count, and whole thousands with their commas."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+
+# The group of the printed range, and the most rows of each of its people if no bound is declared.
+PEOPLE, ROWS_MOST = 1000, 10
+# Plans from made-up facts, each with the rows that a person has in them: the fewest and the most.
+Ends = Sequence[tuple[int, Plan]]
+
+
+def learning_in_words(
+    plan: Plan, wanted: Sequence[WantedFact], loss: Loss, parts: Mapping[str, Ends], confidence: Fraction
+) -> str:
+    """Return a plan with facts still to learn: those facts, the expected errors, and the cost.
+
+    `parts` maps the names of the questions, if there are several.
+    """
+    learned = sum((each.plan.spend.epsilon for each in wanted), Fraction(0))
+    whole = plan.spend.epsilon + learned
+    lines = [
+        f"Plan for {plan.table}: free, and no row is read.",
+        f"Bounds: learned in this call and kept. ε = {show(learned)} of {show(whole)} goes to them; they are free for"
+        " every later question about the same people and groups.",
+        *(f"  {each.words}: ε = {show(each.plan.spend.epsilon)}" for each in wanted),
+    ]
+    for label, ends in parts.items():
+        lines += [*([f"--- {label}"] if label else []), *_expected_range(ends, confidence)]
+    if plan.unit is not None:
+        lines.append(NULL_UNITS)
+    promise = [f"Loss: {loss} for one unit.", f"Meaning: {meaning_line(loss)}.", *warning(whole)]
+    return "\n".join([*lines, *promise])
+
+
+def _expected_range(ends: Ends, confidence: Fraction) -> list[str]:
+    """Return the error that each output is expected to have in a group of a thousand people, from end to end."""
+    (fewest, first), (most, _) = ends[0], ends[-1]
+    each = "" if first.unit is None else f" with {fewest} to {most} rows each" if most > fewest else ""
+    who = "rows" if first.unit is None else "people"
+    percent = f"{float(confidence) * 100:g} %"
+    return [
+        f"Expected error ({percent} of answers are within), for a group of {PEOPLE:,} {who}{each}:",
+        *(f"  {output.name}: {_error_range(output, ends, confidence)}" for output in first.outputs),
+        "  Plan again once the bounds are learned."
+        if first.unit is None
+        else "  In proportion more if people have more rows than that. Plan again once the bounds are learned.",
+    ]
+
+
+def _error_range(output: PlannedOutput, ends: Ends, confidence: Fraction) -> str:
+    _, first = ends[0]
+    if isinstance(output, Quantile):
+        return expected_words(output, first, confidence)
+    errors = [_error(output, plan, rows, confidence) for rows, plan in ends]
+    known = [error for error in errors if error is not None]
+    if not known or depends_on(output, first) == "data":
+        return "depends on how values spread; known once the bounds are learned"
+    is_share = isinstance(output, Sum) or (isinstance(output, Mean) and is_range_made_up(output, first))
+    shown = [f"± {two_digits(100 * each)} %" if is_share else f"± {two_digits(each)}" for each in known]
+    of = " of the sum" if isinstance(output, Sum) else " of the range of its values" if is_share else ""
+    even = ", if values spread evenly over their range" if isinstance(output, Sum | Mean) else ""
+    return f"about {' to '.join(dict.fromkeys(shown))}{of}{even}"
+
+
+def is_range_made_up(output: Mean, plan: Plan) -> bool:
+    """Whether no range of a mean's column is declared."""
+    column = plan.measured[output.column]
+    return column.between is None or column.expression in plan.learned_ranges
+
+
+def _error(output: PlannedOutput, plan: Plan, rows: int, confidence: Fraction) -> float | None:
+    """Return the error of an output in a group of a thousand people; of a sum as a part of it.
+
+    The error of a mean without a declared range is a part of the assumed range.
+    """
+    size = float(PEOPLE * rows)
+    if is_scaled(output, plan):
+        found = foreseen_error(output, plan, confidence, rows=size)
+        if isinstance(output, Sum):
+            return found.whole / found.size if found.size else None
+        if isinstance(output, Mean) and is_range_made_up(output, plan):
+            return found.whole / width if (width := foreseen_range(output, plan)) else None
+        return found.whole
+    error = expected_error(output, plan, confidence, rows=size)
+    if error is None or not isinstance(output, Sum | Mean):
+        return error
+    if isinstance(output, Sum):
+        return error / (size * farther_end(output, plan) / 2)
+    column = plan.measured[output.column]
+    return error / float(column.height * column.step) if is_range_made_up(output, plan) else error

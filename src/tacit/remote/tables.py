@@ -6,25 +6,25 @@ ordinary `Answer`: it prints, draws and exports like a local one, and its certif
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Self
 
-from tacit.answer import Answer, Summary, answer_from, html_lines
+from tacit.answer import Answer, answer_from, html_lines
 from tacit.asking import (
+    Call,
     Description,
+    QuestionVerbs,
     Verbs,
     asked_of_public_facts,
-    described,
     described_as_asked,
-    summary_asked,
     warn_if_large,
 )
 from tacit.errors import InvalidParameter, QueryRefused, printable
 from tacit.noise import fresh_bytes
-from tacit.options import as_sent, require_flags
-from tacit.privacy import Number, decimal_meaning
+from tacit.options import SPENDING, as_sent
+from tacit.privacy import decimal_meaning
 from tacit.query import (
     AggregateSpec,
     Frame,
@@ -33,7 +33,6 @@ from tacit.query import (
     Rows,
     Side,
     TableRows,
-    make_query,
     question_record,
     question_text,
 )
@@ -142,25 +141,6 @@ class RemoteTable(Verbs["RemoteQuestion"]):
         frame, rows = self.rows.by_unit(self.frame, aggregates)
         return replace(self, frame=frame, rows=rows)
 
-    def describe(
-        self,
-        epsilon: Number | None = None,
-        delta: Number | None = None,
-        *,
-        columns: Sequence[str] | None = None,
-        confidence: Number = 0.95,
-    ) -> Description | Summary:
-        """Return what is public about the table, for free; with an epsilon, a private summary of its numbers."""
-        if epsilon is None:
-            return described(self.frame.declaration)
-        if self.frame.keys:
-            raise QueryRefused("describe is of the whole table\nhint: call it before group_by, or after where")
-        asked, learn = summary_asked(self.frame, columns, decimal_meaning(epsilon, name="epsilon"))
-        question = self._question(make_query(self.frame, asked))
-        answer = question.answer(epsilon, delta, confidence=confidence, learn=learn, accept_noise=True)
-        facts = self.frame.declaration.columns.items()
-        return Summary(answer, {name: [float(end) for end in each.between] for name, each in facts if each.between})
-
     @property
     def left(self) -> str:
         """How much may still be spent, in words."""
@@ -172,7 +152,7 @@ class RemoteTable(Verbs["RemoteQuestion"]):
 
 
 @dataclass(frozen=True, repr=False)
-class RemoteQuestion:
+class RemoteQuestion(QuestionVerbs[RemotePlan]):
     """A question to a server: `plan` it for free, `answer` it at its cost."""
 
     wire: Wire = field(repr=False)
@@ -180,56 +160,32 @@ class RemoteQuestion:
     asking: Mapping[str, Any]  # the question as it travels
     text: str
 
-    def plan(
-        self,
-        epsilon: Number | None = None,
-        delta: Number | None = None,
-        *,
-        error: Any = None,
-        for_groups_of: int | None = None,
-        weights: Mapping[str, Number] | None = None,
-        noise: str | None = None,
-        confidence: Number = 0.95,
-        learn: Any = None,
-    ) -> RemotePlan:
-        """Return what answering would do, cost and give, and whether it fits: free, and no row is read."""
-        spending = {"epsilon": epsilon, "delta": delta, "error": error, "for_groups_of": for_groups_of}
-        spending |= {"weights": weights, "noise": noise, "confidence": confidence, "learn": learn}
-        asked = {**self.asking, **as_sent(spending)}
-        found = self.wire.send("POST", path_of("tables", self.table, "plan"), asked).record
+    def _planned(self, call: Call) -> RemotePlan:
+        found = self.wire.send("POST", path_of("tables", self.table, "plan"), self._asked(call)).record
         return RemotePlan(found["text"], found["loss"]["text"], bool(found["fits"]))
 
-    def answer(
-        self,
-        epsilon: Number | None = None,
-        delta: Number | None = None,
-        *,
-        error: Any = None,
-        for_groups_of: int | None = None,
-        weights: Mapping[str, Number] | None = None,
-        consistent: bool = False,
-        request_id: str | None = None,
-        noise: str | None = None,
-        confidence: Number = 0.95,
-        learn: Any = None,
-        accept_noise: bool = False,
-    ) -> Answer:
+    def _answered(self, call: Call) -> Answer:
         """Return the private answer, after the server has charged for it, on the table's public clock.
 
-        `request_id` is charged once: given again, also after the connection was lost, it gets the same answer.
+        Its request id is charged once: given again, also after the connection was lost, it gets the same answer.
         """
-        require_flags(consistent=consistent, accept_noise=accept_noise)
-        spending = {"epsilon": epsilon, "delta": delta, "error": error, "for_groups_of": for_groups_of}
-        spending |= {"weights": weights, "noise": noise, "confidence": confidence, "learn": learn}
-        spending |= {"consistent": consistent or None, "accept_noise": accept_noise or None}
-        if epsilon is not None:
-            warn_if_large(decimal_meaning(epsilon, name="epsilon"))
-        key = fresh_bytes(KEY_BYTES).hex() if request_id is None else request_id
+        flags = {"consistent": call.consistent or None, "accept_noise": call.accept_noise or None}
+        asked = {**self._asked(call), **as_sent(flags)}
+        if call.hold is not None:
+            raise InvalidParameter("hold is declared on the server\nhint: leave it out")
+        if call.epsilon is not None:
+            warn_if_large(decimal_meaning(call.epsilon, name="epsilon"))
+        key = fresh_bytes(KEY_BYTES).hex() if call.request_id is None else call.request_id
         if not isinstance(key, str) or not key.isascii() or not key.isprintable() or not 0 < len(key) <= 200:
             raise InvalidParameter("request_id must be a text of 1 to 200 letters, digits and signs\nhint: 'report-7'")
-        asked = {**self.asking, **as_sent(spending)}
         reply = self.wire.send("POST", path_of("tables", self.table, "questions"), asked, {"Idempotency-Key": key})
         return answer_in(self.wire, reply)
+
+    def _asked(self, call: Call) -> dict[str, Any]:
+        """Return a call as it travels."""
+        if call.analyst is not None:
+            raise InvalidParameter("the analyst is the owner of the token\nhint: leave it out")
+        return {**self.asking, **as_sent({name: getattr(call, name) for name in SPENDING})}
 
     def __repr__(self) -> str:
         return printable(f"<question: {self.text}; .plan(epsilon=1) is free, .answer(epsilon=1) is charged>")

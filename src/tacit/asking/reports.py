@@ -1,6 +1,7 @@
 """`PlanReport`: the steps, cost and result of answering a question, as data and as text."""
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from tacit.answer import html_lines
@@ -8,7 +9,7 @@ from tacit.errors import printable
 from tacit.forecast import Solved, learning_in_words, plan_in_words
 from tacit.ledger import Fit
 from tacit.plan import Plan, WantedFact
-from tacit.privacy import Loss, show
+from tacit.privacy import Loss, PureLoss, show
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,26 @@ class PlanReport:
             text += f"\nBudget: {self.fit}."
         solved = "" if self.solved is None else f"\nε = {show(self.solved.epsilon)} is {self.solved.words}."
         return printable(text + solved, keeping="\n")
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return html_lines(str(self))
+
+
+@dataclass(frozen=True, repr=False)
+class FreeReport:
+    """The plan of a free question, printed as text."""
+
+    text: str
+
+    @property
+    def loss(self) -> Loss:
+        """The cost of the call, which is zero."""
+        return PureLoss(Fraction(0))
+
+    def __str__(self) -> str:
+        return printable(self.text, keeping="\n")
 
     __repr__ = __str__
 
