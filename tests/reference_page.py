@@ -155,7 +155,7 @@ WORDS = {
     "step": "the public grid that values are rounded to; chosen where left out",
     "keys": "the public list of groups or values; those not listed are left out. Without a list keys are found "
     "privately, which takes a δ",
-    "totals": "rows with totals beside the groups: of every part of the keys ('cube') or of the first ones ('rollup')",
+    "totals": "also the total of all groups, and of each key inside the one before it; of all sets of keys with 'all'",
     "smallest": "about how many people the smallest group has that is to be found",
     "per_unit": "how many different values one unit brings, at most",
     "dialect": "whose SQL a SELECT is, such as 'postgres' or 'bigquery'",

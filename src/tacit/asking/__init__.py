@@ -27,11 +27,10 @@ from tacit.asking.question import Question, question_of, warn_if_large
 from tacit.asking.reports import PlanReport
 from tacit.asking.request import left_record, what_is_left
 from tacit.asking.session import Session
-from tacit.asking.verbs import Call, QuestionVerbs, Verbs
+from tacit.asking.verbs import QuestionCall, QuestionVerbs, Verbs
 
 __all__ = [
     "ALL",
-    "Call",
     "Catalog",
     "Description",
     "KnownFacts",
@@ -39,6 +38,7 @@ __all__ = [
     "Payment",
     "PlanReport",
     "Question",
+    "QuestionCall",
     "QuestionVerbs",
     "Session",
     "Table",

@@ -12,7 +12,7 @@ from tacit.asking.question import Question
 from tacit.asking.reports import FreeReport
 from tacit.asking.request import left_record, what_is_left
 from tacit.asking.session import Session
-from tacit.asking.verbs import Call, QuestionVerbs
+from tacit.asking.verbs import QuestionCall, QuestionVerbs
 from tacit.errors import printable
 from tacit.privacy import PureLoss
 from tacit.query import Query, Scalar, apply_postprocessing, evaluate, question_text
@@ -30,10 +30,10 @@ class ListedKeys(QuestionVerbs[FreeReport]):
     keys: tuple[tuple[Scalar, ...], ...] = ()
     is_free: ClassVar[bool] = True
 
-    def _planned(self, call: Call) -> FreeReport:  # noqa: ARG002
+    def _planned(self, call: QuestionCall) -> FreeReport:  # noqa: ARG002
         return FreeReport(f"{question_text(self.query)}\nCosts nothing, reads nothing. {LISTED}")
 
-    def _answered(self, call: Call) -> Answer:
+    def _answered(self, call: QuestionCall) -> Answer:
         query, session = self.query, self.session
         names = [key.name for key in query.keys]
         kept = apply_postprocessing([dict(zip(names, key, strict=True)) for key in self.keys], query.after)

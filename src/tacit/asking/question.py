@@ -18,7 +18,7 @@ from tacit.asking.request import Drafts, Request, answer_info, info_of_record, r
 from tacit.asking.request_parts import OnePart, Parts
 from tacit.asking.session import Session
 from tacit.asking.united_question import Several, several_parts
-from tacit.asking.verbs import Call, QuestionVerbs
+from tacit.asking.verbs import QuestionCall, QuestionVerbs
 from tacit.errors import (
     InvalidParameter,
     LargeEpsilonWarning,
@@ -72,11 +72,11 @@ class Question(QuestionVerbs[PlanReport]):
     several: Several | None = None  # parts that are charged as one: `query` is the first
     is_free: ClassVar[bool] = False  # answering reads nothing and costs nothing, so that no epsilon is needed
 
-    def _planned(self, call: Call) -> PlanReport:
+    def _planned(self, call: QuestionCall) -> PlanReport:
         request, solved, level = self._request(call)
         return self._report(request, solved, level)
 
-    def _answered(self, call: Call) -> Answer:
+    def _answered(self, call: QuestionCall) -> Answer:
         request, solved, level = self._request(call, call.request_id)
         warn_if_large(request.spend.epsilon)
         notes = () if solved is None else (f"ε = {show(solved.epsilon)} is {solved.words}.",)
@@ -100,7 +100,7 @@ class Question(QuestionVerbs[PlanReport]):
                 certify=partial(session.ledger.certificate, answered.receipt.number),
             )
 
-    def _request(self, call: Call, request_id: str | None = None) -> tuple[Request, Solved | None, Fraction]:
+    def _request(self, call: QuestionCall, request_id: str | None = None) -> tuple[Request, Solved | None, Fraction]:
         """Return the request of a call, how its epsilon was solved for if an error is given, and the confidence."""
         level, asker = call.level, self.parts.payer.asker(call.analyst)
         spend, solved = self._spend(call, asker)
@@ -152,13 +152,13 @@ class Question(QuestionVerbs[PlanReport]):
         planned = partial(planned_as, self.session, self.query, plan)
         return advised(answer, closer_words(plan, learned, planned, widths, level))
 
-    def _spend(self, call: Call, asker: Asker) -> tuple[Spend, Solved | None]:
+    def _spend(self, call: QuestionCall, asker: Asker) -> tuple[Spend, Solved | None]:
         """Return what the call may spend, and how it was solved for where an error is given."""
         budget = self.session.registered.budget if call.delta is not None else _budget_for(self.session, asker)
         solved = self._solve(call, budget, asker)
         return self._spend_at(solved.epsilon if solved else call.epsilon, call, budget), solved
 
-    def _spend_at(self, epsilon: Number | None, call: Call, budget: Loss) -> Spend:
+    def _spend_at(self, epsilon: Number | None, call: QuestionCall, budget: Loss) -> Spend:
         if epsilon is None:
             raise InvalidParameter(
                 "give epsilon (the cost) or error (the error to stay within)\nhint: epsilon=1, or error='2%'"
@@ -189,7 +189,7 @@ class Question(QuestionVerbs[PlanReport]):
             refuse_unlearned(foreseen.wanted[0])
         return [plan]
 
-    def _solve(self, call: Call, budget: Loss, asker: Asker) -> Solved | None:
+    def _solve(self, call: QuestionCall, budget: Loss, asker: Asker) -> Solved | None:
         error = call.error
         if error is None:
             return None

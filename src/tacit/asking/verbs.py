@@ -278,7 +278,7 @@ QUESTION_WORDS = {
 
 
 @dataclass(frozen=True)
-class Call:
+class QuestionCall:
     """The words of a call: how much it may spend and on what, and who asks."""
 
     epsilon: Number | None = None
@@ -305,11 +305,11 @@ class Call:
 class QuestionVerbs(Generic[Made]):
     """The verbs of a question: `plan` it for free, `answer` it for what it costs."""
 
-    def _planned(self, call: Call) -> Made:
+    def _planned(self, call: QuestionCall) -> Made:
         """Return the plan of a call."""
         raise NotImplementedError
 
-    def _answered(self, call: Call) -> Answer:
+    def _answered(self, call: QuestionCall) -> Answer:
         """Charge for the answer to a call, and return it."""
         raise NotImplementedError
 
@@ -332,7 +332,9 @@ class QuestionVerbs(Generic[Made]):
         number, or a dict of them by aggregate. `weights` says which aggregates' errors matter more. Before bounds are
         known, it says what the call would learn and for how much.
         """
-        return self._planned(Call(epsilon, delta, error, for_groups_of, weights, noise, confidence, learn, analyst))
+        return self._planned(
+            QuestionCall(epsilon, delta, error, for_groups_of, weights, noise, confidence, learn, analyst)
+        )
 
     def answer(
         self,
@@ -366,7 +368,7 @@ class QuestionVerbs(Generic[Made]):
             if not isinstance(given, bool):  # all words are read before the charge
                 raise InvalidParameter(f"{name} must be True or False, not {type(given).__name__}")
         spending = (epsilon, delta, error, for_groups_of, weights, noise, confidence, learn, analyst)
-        return self._answered(Call(*spending, consistent, request_id, accept_noise, hold))
+        return self._answered(QuestionCall(*spending, consistent, request_id, accept_noise, hold))
 
     if not TYPE_CHECKING:  # a checker should go on finding names that do not exist
 

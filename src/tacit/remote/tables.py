@@ -13,8 +13,8 @@ from typing import Any, Self
 
 from tacit.answer import Answer, answer_from, html_lines
 from tacit.asking import (
-    Call,
     Description,
+    QuestionCall,
     QuestionVerbs,
     Verbs,
     asked_of_public_facts,
@@ -160,11 +160,11 @@ class RemoteQuestion(QuestionVerbs[RemotePlan]):
     asking: Mapping[str, Any]  # the question as it travels
     text: str
 
-    def _planned(self, call: Call) -> RemotePlan:
+    def _planned(self, call: QuestionCall) -> RemotePlan:
         found = self.wire.send("POST", path_of("tables", self.table, "plan"), self._asked(call)).record
         return RemotePlan(found["text"], found["loss"]["text"], bool(found["fits"]))
 
-    def _answered(self, call: Call) -> Answer:
+    def _answered(self, call: QuestionCall) -> Answer:
         """Return the private answer, after the server has charged for it, on the table's public clock.
 
         Its request id is charged once: given again, also after the connection was lost, it gets the same answer.
@@ -181,7 +181,7 @@ class RemoteQuestion(QuestionVerbs[RemotePlan]):
         reply = self.wire.send("POST", path_of("tables", self.table, "questions"), asked, {"Idempotency-Key": key})
         return answer_in(self.wire, reply)
 
-    def _asked(self, call: Call) -> dict[str, Any]:
+    def _asked(self, call: QuestionCall) -> dict[str, Any]:
         """Return a call as it travels."""
         if call.analyst is not None:
             raise InvalidParameter("the analyst is the owner of the token\nhint: leave it out")
