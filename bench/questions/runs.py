@@ -2,8 +2,9 @@
 
 Options are variables of the environment. ANSWERS_QUICK=1 asks some questions of some tables in a few runs, in about
 three minutes. ANSWERS_RUNS, ANSWERS_TABLES, ANSWERS_QUESTIONS and ANSWERS_EPSILONS choose what is asked,
-ANSWERS_WORKERS how many processes ask, ANSWERS_FILE where the lines go. Names are separated by semicolons, epsilons by
-spaces; a name that no table or question has in full stands for all that begin with it.
+ANSWERS_WORKERS how many processes ask, ANSWERS_FILE where the lines go. ANSWERS_FIRST=5 numbers the runs from 5 on, and
+adds their lines to those that are there. Names are separated by semicolons, epsilons by spaces; a name that no table or
+question has in full stands for all that begin with it.
 """
 
 import json
@@ -20,6 +21,7 @@ from bench.learned.tables import NoTable
 from bench.questions.baselines import errors_of, people_of, truth_of
 from bench.questions.figures import DEMO
 from bench.questions.questions import QUESTIONS, Question, ask, cells_of
+from bench.questions.remembered import remembered
 from bench.questions.tables import BY_NAME, TABLES, Table
 from tacit.engine.kernel import compiled
 
@@ -43,6 +45,7 @@ class Options:
     epsilons: tuple[float, ...] = EPSILONS
     workers: int = 1
     file: Path = FILE
+    first: int = 0  # the number of the first run
 
     def runs_of(self, table: Table, question: Question, epsilon: float) -> int:
         """Return how often a question is asked."""
@@ -71,6 +74,7 @@ def options_of(given: Mapping[str, str]) -> Options:
         tuple(float(each) for each in epsilons.split()),
         int(given.get("ANSWERS_WORKERS", "1" if quick else str(os.cpu_count() or 1))),
         Path(given.get("ANSWERS_FILE", FILE)),
+        int(given.get("ANSWERS_FIRST", "0")),
     )
 
 
@@ -90,7 +94,8 @@ def _chosen(every: Sequence[Any], names: str | None, default: Sequence[str] | No
 def run(options: Options, folder: Path) -> dict[str, str]:
     """Ask everything, write the lines, and return the tables that are not here and why."""
     options.file.parent.mkdir(exist_ok=True)
-    options.file.write_text("")
+    if not options.first:
+        options.file.write_text("")
     job = partial(ask_table, options, folder)
     if options.workers == 1:
         compiled.compile_now()
@@ -109,16 +114,17 @@ def ask_table(options: Options, folder: Path, table: Table) -> str:
         table.write(path)
     except NoTable as absent:
         return str(absent)
-    for question in options.questions:
-        asked = [(epsilon, options.runs_of(table, question, epsilon)) for epsilon in options.epsilons]
-        if not any(runs for _, runs in asked):
-            continue
-        compared = Compared(path, table, question)
-        for epsilon, runs in asked:
-            for place in range(runs):
-                lines = compared.lines(epsilon, place)
-                with options.file.open("a") as file:
-                    file.write("".join(json.dumps(line) + "\n" for line in lines))
+    with remembered():
+        for question in options.questions:
+            asked = [(epsilon, options.runs_of(table, question, epsilon)) for epsilon in options.epsilons]
+            if not any(runs for _, runs in asked):
+                continue
+            compared = Compared(path, table, question)
+            for epsilon, runs in asked:
+                for place in range(options.first, options.first + runs):
+                    lines = compared.lines(epsilon, place)
+                    with options.file.open("a") as file:
+                        file.write("".join(json.dumps(line) + "\n" for line in lines))
     return ""
 
 

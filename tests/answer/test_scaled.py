@@ -186,6 +186,14 @@ def test_what_a_group_may_lack_is_all_of_it_at_most_and_its_share_at_least(group
     assert most_of_groups(np.zeros(0)).tolist() == []
 
 
+@pytest.mark.parametrize("groups", [1, 2, 5, 100])
+def test_of_a_part_of_what_is_missing_a_single_number_may_lack_twice_its_share(groups):
+    """A single number has all that is missing as its share, and the same slack as any group."""
+    (part, *_) = most_of_groups(np.full(groups, 1 / groups), 1 / 6)
+    assert part == pytest.approx((1 / groups + min(1.0, 16 / groups) / math.sqrt(groups)) / 6)
+    assert most_of_groups(np.ones(1), 0.9).tolist() == [1.0]
+
+
 def test_shares_are_by_noisy_numbers_and_groups_have_at_least_the_noise():
     assert shares_of(np.array([100.0, -100.0, 0.0]), 0.0).tolist() == pytest.approx([0.5, 0.5, 0.0])
     assert shares_of(np.array([0.0, 0.0]), 0.0).tolist() == [0.5, 0.5]
@@ -310,13 +318,13 @@ def test_the_interval_of_a_mean_is_noise_where_nothing_is_missing():
 
 
 @pytest.mark.parametrize("groups", [1, 2, 5])
-def test_a_mean_may_be_off_by_half_of_what_a_group_may_lack_of_sums_and_of_rows(groups):
-    part = float(most_of_groups(np.full(groups, 1 / groups))[0])
+def test_a_mean_may_be_off_by_a_sixth_of_what_a_group_may_lack_of_sums_and_of_rows(groups):
+    part = float(most_of_groups(np.full(groups, 1 / groups), PART_OF_MEAN)[0])
     noise = half_of(mean_by_facts(groups=groups))
     for of_sums, of_rows in ((3000.0, 0.0), (0.0, 500.0), (3000.0, 500.0)):
         missing = part * (of_sums + 4 * of_rows) / 1000
         found = half_of(mean_by_facts(of_rows=of_rows, of_sums=of_sums, groups=groups))
-        assert found == pytest.approx(math.hypot(noise, PART_OF_MEAN * missing), rel=1e-3)
+        assert found == pytest.approx(math.hypot(noise, missing), rel=1e-3)
 
 
 def test_a_mean_lacks_less_the_more_rows_there_are_and_nothing_of_rows_at_the_centre():

@@ -131,7 +131,7 @@ def test_bounds_that_are_filled_in_leave_most_people_whole():
             facts[each.key] = planted(each, rows({size: 100 * count for size, count in people.items()}))
     plan = make_plan(*asked, facts)
     assert plan.groups_per_unit == 2  # all of the listed groups
-    assert plan.rows_per_unit == 64, "what a cap of 128 rows leaves in each of two groups"
+    assert plan.rows_per_unit == 256, "what a cap of 512 rows leaves in each of two groups"
 
 
 def test_infinite_values_do_not_stretch_a_range_and_nothing_collapses_it():

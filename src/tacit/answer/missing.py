@@ -26,13 +26,14 @@ def most_missing(vector: Vector, anchor: Anchor) -> float:
     return 0.0 if outlook is None else outlook.lost_most
 
 
-def most_of_groups(shares: Floats) -> Floats:
-    """Return which part of all that is missing each group may lack: its share, and 1 over the root of their number."""
+def most_of_groups(shares: Floats, part: float = 1.0) -> Floats:
+    """Return which part of all that is missing each group may lack: its share, and 1 over the root of their number.
+
+    Of a mean only a `part` of that counts. No group lacks more than all.
+    """
     groups = max(len(shares), 1)  # over more than a few, people with many rows are spread more evenly
-    if groups == 1:
-        return np.ones_like(shares)
     more = min(1.0, FEW_CELLS / groups) / math.sqrt(groups)
-    return np.minimum(1.0, shares + more)
+    return np.minimum(1.0, part * (shares + more))
 
 
 def shares_of(amounts: Floats, noise: float) -> Floats:

@@ -209,8 +209,8 @@ def _means(index: int, cells: _Cells) -> _Means:
         noise = cells.pair_bounds(index, counting, size) / safe
         size = np.minimum(size, np.abs(kept) + noise)
     missing = [most_missing(cells.vector(each), cells.anchors[each]) for each in (index, counting)]
-    lacks = most_of_groups(cells.shares(counting)) * (missing[0] + np.abs(kept) * missing[1])
-    return _Means(rows, kept, known, noise, PART_OF_MEAN * lacks / np.maximum(safe, reach))
+    lacks = most_of_groups(cells.shares(counting), PART_OF_MEAN) * (missing[0] + np.abs(kept) * missing[1])
+    return _Means(rows, kept, known, noise, lacks / np.maximum(safe, reach))
 
 
 def _counting(index: int, cells: _Cells) -> int:

@@ -137,7 +137,7 @@ class _Outlooks:
         kept = self._kept(index) if self._is_put_back(index) else 1.0
         missing = 0.0 if outlook is None else outlook.lost_most
         put_back = 0.0 if outlook is None or kept == 1.0 else outlook.lost / self._groups
-        scaling = max(self._part * missing - put_back, 0.0)
+        scaling = max(self._part() * missing - put_back, 0.0)
         total = self._off(index, kept) * (size or 0.0)
         whole = None if size is None else size * step
         return ForeseenError(noise / kept * step, total * step, scaling * step, whole)
@@ -154,7 +154,7 @@ class _Outlooks:
         missing = 0.0 if sums is None or counts is None else sums.lost_most + distance / 2 * counts.lost_most
         column = self.plan.measured[output.column]
         number = (abs(column.low + self.vector(index).centre) + distance) * step
-        return ForeseenError(noise, 0.0, PART_OF_MEAN * self._part * missing / rows * step, size, number)
+        return ForeseenError(noise, 0.0, self._part(PART_OF_MEAN) * missing / rows * step, size, number)
 
     def noise(self, index: int) -> float:
         """A bound on the noise of one vector in a group, in steps."""
@@ -201,10 +201,9 @@ class _Outlooks:
     def _groups(self) -> int:
         return max(len(self.plan.public_keys or ()), 1)
 
-    @property
-    def _part(self) -> float:
-        """Which part of all that is missing a group of mean size may lack."""
-        return float(most_of_groups(np.full(self._groups, 1 / self._groups))[0])
+    def _part(self, of: float = 1.0) -> float:
+        """Which part of all that is missing a group of mean size may lack, times `of`."""
+        return float(most_of_groups(np.full(self._groups, 1 / self._groups), of)[0])
 
     def _is_put_back(self, index: int) -> bool:
         """Whether groups are scaled up to a measured or public total."""

@@ -14,7 +14,7 @@ from math import exp, hypot, inf, isqrt, log2, pi, sqrt
 import numpy as np
 
 from tacit.plan.bounds.chosen import CLEARLY_LESS, FORESEEN_TIMES, HIDDEN_SCALES, MISMATCH, MISMATCH_POWER
-from tacit.plan.bounds.profiles import NOBODY, ROUNDING, TAIL_OCTAVES, UNSEEN, Floats, Reading
+from tacit.plan.bounds.profiles import NOBODY, ROUNDING, TAIL_OCTAVES, Floats, Reading
 from tacit.plan.bounds.scaling import CAP_BITS, Outlook
 from tacit.plan.plan import NoiseKind
 
@@ -110,10 +110,10 @@ class Sizes:
         return FORESEEN_TIMES * seen + self._hidden(size)
 
     def _hidden(self, size: float) -> float:
-        """Return how many people above a size noise may hide."""
+        """Return how many people above a size noise may hide: of sums, which vary more, so many times as many."""
         reading = self.told.total
         is_limit = reading.ceiling is not None and size >= reading.ceiling
-        return 0.0 if is_limit else (HIDDEN_SCALES if reading.whole else UNSEEN) * reading.scale
+        return 0.0 if is_limit else HIDDEN_SCALES * (1.0 if reading.whole else FORESEEN_TIMES) * reading.scale
 
     def lost(self, weights: Floats) -> float:
         """Return about how much of all they have is taken by these weights."""

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from tacit.plan.bounds.facts import Fact, Facts
 from tacit.plan.bounds.known import Grouping, Subject, reading_of
-from tacit.plan.bounds.profiles import Reading, at_most, below
+from tacit.plan.bounds.profiles import Reading, at_most, below, clipped
 from tacit.plan.bounds.scaling import Profile
 from tacit.plan.bounds.vectors import count_subject
 
@@ -32,12 +32,14 @@ def keys_of_ceilings(subject: Subject, facts: Facts) -> Iterator[str]:
 def under_ceilings(reading: Reading, subject: Subject, facts: Facts) -> tuple[Reading, tuple[Fact, ...]]:
     """Return a reading of a subject's totals, cut to the ceilings from facts about more rows; and those facts.
 
-    A declared maximum of rows holds for every count.
+    A declared maximum of rows holds for every count, and a person is in no more groups than there are.
     """
     used: list[Fact] = []
-    most = subject.grouping.declaration.most_rows_per_unit
-    if most is not None and subject.profiles[0].vector.kind in COUNTING:
+    kind, most = subject.profiles[0].vector.kind, subject.grouping.declaration.most_rows_per_unit
+    if most is not None and kind in COUNTING:
         reading = at_most(reading, float(most))
+    if kind == "units" and subject.grouping.cells:
+        reading = clipped(reading, float(subject.grouping.cells))  # a profile of found groups has the small ones too
     for wider in wider_than(subject):
         rounds = _rounds(wider, facts)
         if not rounds:

@@ -30,11 +30,11 @@ CLEARLY_LESS = Fraction(3, 4)  # of noise for another round, of error for totals
 
 # ---- Reading a profile. Probabilities are those of noise alone.
 
-FALSE_BIN = 1 / 1000  # that so many neighbouring bins just above the top are believed: steadiness, intervals that hold
+FALSE_BIN = 3e-5  # that neighbouring bins just above the top are believed, or any without one below: worst, steadiness
 FALSE_OCTAVE = 3 / 100  # the same of the next octave of values: sums and means of one row a person
-FALSE_START = 1e-4  # that any bin of a profile is believed without one below it: steadiness
-FALSE_SLOPE = 2.0  # an octave farther up these are by this power of 2 smaller: steadiness, intervals that hold
+FALSE_SLOPE = 3.0  # an octave farther up these are by this power of 2 smaller: worst / oracle, steadiness
 ENDS_MOST = 3 / 4  # the probability that a tail ends within an octave, if it fell at once: listed keys / oracle
+ENDS_AFTER = 1.5  # after so many octaves of a slow fall it ends or goes on alike: steadiness, half-width / error
 FALL_LEAST, FALL_MOST = 1 / 10, 1 / 3  # a tail falls to this part in an octave: listed keys / oracle, width
 
 # ---- Caps, and how the noise is divided.
@@ -49,7 +49,7 @@ WITHIN_BOUNDS = 0.95  # the people who keep all groups and different values wher
 # ---- Intervals: what may be missing, beside the noise.
 
 FORESEEN_TIMES = 2.0  # so many times what is foreseen is missing at most: intervals that hold, half-width / error
-HIDDEN_SCALES = 1.5  # so many noise scales of people may be hidden beyond a cap or a range: the same
+HIDDEN_SCALES = 1.3  # so many noise scales of people may be hidden beyond a cap or a range: the same
 PART_OF_MEAN = 1 / 6  # how much of what its parts lack a mean may be off: means that hold
 PART_OF_VARIANCE = 1 / 2  # the same of a variance: variances that hold
 MEAN_SHARE = Fraction(1, 10)  # of the probability to miss, for the means in a variance: half-width / error

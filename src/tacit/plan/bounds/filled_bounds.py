@@ -41,7 +41,7 @@ def missing_bounds(query: Query, grouping: Grouping) -> Iterator[MissingBound]:
         yield MissingBound("rows", count_subject(grouping, "rows"))
     for expression in dict.fromkeys(_unbounded_values(query, declaration)):
         value = KeyColumn("value", expression, type_of(expression, declaration))
-        cells = replace(grouping, keys=(*grouping.keys, value), public_keys=None)
+        cells = replace(grouping, keys=(*grouping.keys, value), public_keys=None, cells=0)
         yield MissingBound("values", count_subject(cells, "units"), expression)
     if lacks_groups(query, declaration):
         yield MissingBound("groups", count_subject(grouping, "units"))

@@ -38,7 +38,7 @@ MADE_OF: dict[Type, type] = {
 }
 
 ROUNDS = 2
-# A group of the size that is looked for is shown but for one time in so many.
+# A group of the size that is looked for is shown except for one time in so many.
 MISSED_ONCE_IN = 20
 # What one unit adds to all of its groups together, in fine steps.
 VOTES = Vector("units", shift=UNIT_SHIFT, cap=1 << UNIT_SHIFT)

@@ -1,6 +1,6 @@
 """Learning: which facts a question needs, and the plans that learn them.
 
-A fact is learned once, by a plan of its own that is charged as any other, and serves every later question about the
+A fact is learned once, by a separate plan that is charged as any other, and serves every later question about the
 same people and the same cells (`known.py` has its key). Facts build on each other: how large a column's values are,
 then its centre, then the profiles of sums about it.
 """

@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.plan.bounds.chosen import (
+    ENDS_AFTER,
     ENDS_MOST,
     FALL_LEAST,
     FALL_MOST,
     FALSE_BIN,
     FALSE_OCTAVE,
     FALSE_SLOPE,
-    FALSE_START,
     FORESEEN_TIMES,
     HIDDEN_SCALES,
 )
@@ -40,7 +40,7 @@ STRETCH_MOST = 4
 POINTS = 8
 # Instead of nobody, so that every profile has a mass.
 NOBODY = 1e-9
-# At most so many noise scales of people are in a bin and not seen, but for one time in 20.
+# At most so many noise scales of people are in a bin and not seen, except for one time in 20.
 UNSEEN = log(20)
 # A size that was computed is the whole number that it is so near to: the square of a root of 3 is 3.
 ROUNDING = 1e-9
@@ -167,7 +167,7 @@ def believed_bin(counts: Sequence[float], scale: float, start: int) -> int | Non
     """
     sums = np.concatenate([[0.0], np.cumsum(counts)])
     fullest = int(np.argmax(counts))
-    top = fullest if counts[fullest] > above_noise(1, FALSE_START / BINS) * scale else None
+    top = fullest if counts[fullest] > above_noise(1, FALSE_BIN / BINS) * scale else None
     while (higher := _higher(counts, sums, scale, start - 1 if top is None else top)) is not None:
         top = higher
     return top
@@ -188,7 +188,7 @@ def _tail(people: Sequence[float], counts: Sequence[float], top: int, scale: flo
     """Return about how many people are in each bin above the top: a tail falls on or has ended."""
     last, before = sum(people[max(0, top - 1) : top + 1]), sum(people[max(0, top - 3) : max(0, top - 1)])
     fall = sqrt(min(max(last / before, FALL_LEAST), FALL_MOST)) if last > 0 and before > 0 else sqrt(FALL_MOST)
-    ends = 1 - sqrt(1 - min(ENDS_MOST, 1 / (1 + _slow_octaves(people))))
+    ends = 1 - sqrt(1 - min(ENDS_MOST, 1 / (1 + _slow_octaves(people) / ENDS_AFTER)))
     expected = max(people[top], last * FALL_MOST, scale / 2) * fall
     goes_on, found = 1.0, list[float]()
     for count in counts[top + 1 : top + 1 + 2 * TAIL_OCTAVES]:
@@ -261,16 +261,25 @@ def below(reading: Reading, wider: Reading) -> Reading:
 
 def at_most(reading: Reading, size: float) -> Reading:
     """Return a reading without the sizes, in steps, above one that no person exceeds: nobody is beyond it."""
-    if reading.top is None or size >= float(reading.ends()[-1]):
+    if reading.top is None or size > float(reading.ends()[-1]):
         return reading
     last = bin_of(size * 2.0**reading.shift)
     return replace(reading, people=reading.people[: last + 1], top=min(reading.top, last), ceiling=size)
 
 
+def clipped(reading: Reading, size: float) -> Reading:
+    """Return a reading in which every larger size, in steps, counts as this one: the rest is public, and left out."""
+    lower = at_most(reading, size)
+    if lower.top is None or len(lower.people) == len(reading.people):
+        return lower
+    *people, last = lower.people
+    return replace(lower, people=(*people, last + sum(reading.people[len(lower.people) :])))
+
+
 def people_above(
     rounds: Sequence[tuple[Sequence[int], float]], size: float, reading: Reading
 ) -> tuple[float, float] | None:
-    """Return how many people are above a size, in steps, at least and at most, but for one time in 20.
+    """Return how many people are above a size, in steps, at least and at most, except for one time in 20.
 
     Who has exactly this size is not above it. A bin tells of its ends only. Where nothing is believed there is nothing
     to tell.
@@ -366,7 +375,7 @@ def span_of(rounds: tuple[tuple[tuple[int, ...], float], ...], *, whole: bool = 
 
 def _clear(scale: float) -> float:
     """Return how many people a bin of values has at least if it is believed wherever it is."""
-    return above_noise(1, FALSE_START / LARGEST_BINS) * scale
+    return above_noise(1, FALSE_BIN / LARGEST_BINS) * scale
 
 
 def people_beyond(rounds: Sequence[tuple[Sequence[int], float]]) -> float | None:
