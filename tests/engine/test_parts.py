@@ -12,8 +12,7 @@ import pytest
 import tacit
 from tacit.engine.embedded import EmbeddedEngine
 from tacit.engine.kernel import kernel_path
-from tacit.engine.parts import trimming
-from tacit.engine.parts.cutting import Piece, cut_rows, from_stream, to_stream
+from tacit.engine.parts.cutting import Piece, cut_rows, to_stream
 from tacit.engine.parts.merging import added_parts
 from tacit.engine.parts.part import EXACT, SEEN, STOPPED, part_tables
 from tacit.engine.parts.part_bytes import from_bytes, to_bytes
@@ -115,34 +114,6 @@ def test_pieces_pass_through_tasks_and_a_spool_as_they_are():
         spool.add(0, again.data)
         spool.add(0, again.data)
         assert spool.table(0, rows.schema).equals(pa.concat_tables([rows, rows]))
-
-
-@pytest.mark.usefixtures("kernel")
-@pytest.mark.parametrize("unit", [pa.int64(), pa.string()])
-def test_few_rows_of_a_huge_person_leave_a_task_and_the_integers_stay(unit):
-    """Of 30,000 rows of one person in 50 groups, and of others beside; many of the rows are alike."""
-    turn = random.Random(5)
-    ids = pa.array([1 if turn.random() < 0.9 else turn.randrange(2, 400) for _ in range(30_000)], pa.int64())
-    some = pa.table(
-        {"id": ids.cast(unit), "g": [f"g{turn.randrange(50)}" for _ in ids], "x": pa.array([3, 7, 9] * 10_000)}
-    )
-    sql, beside = "SELECT g, COUNT(*), SUM(x) FROM t GROUP BY g", {"groups_per_unit": 3, "rows_per_unit": 2}
-    beside |= {"columns": {"x": {"between": (0, 10)}}}
-    there, here = question(sql, stand_in(some), beside), question(sql, some, beside)
-    plan = here.plan(epsilon=1).plan
-    whole = EmbeddedEngine(here.session.engine.source, path="kernel").aggregate(plan, SALT)
-    source = there.session.engine.source
-    for many in (1, 64, trimming.MANY, 10**6):
-        asked = quickly_parted(source, EmbeddedEngine(source, path="kernel"), plan, SALT, 3, many=many)
-        pieces = [
-            list(cut_rows(each, asked.cuttings[0].cut, 0))
-            for each in (some[:15_000].to_batches(), some[15_000:].to_batches())
-        ]
-        moved = sum(len(from_stream(piece.data)) for task in pieces for piece in task)
-        assert moved < (3_000 if many == 1 else 3_600) if many < 10**6 else moved == len(some)
-        done = part_tables([piece for task in pieces for piece in task], asked.asked)
-        parts = [from_bytes(piece.data, plan) for piece in done if piece.kind == EXACT]
-        assert as_read(added_parts(asked.nothing, parts, plan)) == as_read(whole)
 
 
 def test_a_worker_collects_no_garbage_among_what_it_has_imported():

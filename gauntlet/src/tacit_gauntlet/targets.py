@@ -299,7 +299,6 @@ TARGETS: dict[str, str | tuple[str, ...]] = {
     "part_tables": "tacit.engine.parts.part:part_tables",
     "pairs of a key and a value": "tacit.engine.parts.part:count_values",
     "added_parts": "tacit.engine.parts.merging:added_parts",
-    "a task's first rows": "tacit.engine.parts.trimming:_kept",
     "Task.__call__": "tacit.engine.parts.task:Task.__call__",
     "matches of a join": "tacit.query.joins:_matched",
     "first time": "tacit.engine.translations:_FIRST",

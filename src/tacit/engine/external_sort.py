@@ -6,18 +6,17 @@ so the size of a row depends only on its types. Words have the order of the cell
 because they leave DuckDB with at most TEXT_BYTES_MOST bytes (`relation.leaving`). The patient path is built on this.
 """
 
-import os
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from tacit.engine.kernel.coding import as_words, bytes_of, is_null, is_number
+from tacit.engine.spill_file import SpillFile
 from tacit.privacy import Words
 
 Records = NDArray[np.uint64]  # (record, word)
@@ -45,9 +44,7 @@ class SortedRecords:
         self._words = words
         self._size = 8 * words
         self._most = max(RUN_RECORDS_LEAST, memory // (COPIES * self._size))
-        self._folder = folder
-        self._file: IO[bytes] | None = None
-        self._end = 0
+        self._file = SpillFile(folder)
         self._runs: list[_Run] = []
         self._held: list[Bytes] = []
         self._count = 0
@@ -70,9 +67,9 @@ class SortedRecords:
         self._write_run()
         while len(self._runs) > MERGED_MOST:
             merged, self._runs = self._runs[:MERGED_MOST], self._runs[MERGED_MOST:]
-            start, count = self._end, 0
+            start, count = self._file.size, 0
             for block in self._merged(merged):
-                self._append(block)
+                self._file.append(block)
                 count += len(block)
             self._runs.append(_Run(start, count))
         for block in self._merged(self._runs):
@@ -81,8 +78,7 @@ class SortedRecords:
     def close(self) -> None:
         """Free the memory and close the file."""
         self._held.clear()
-        if self._file is not None:
-            self._file.close()
+        self._file.close()
 
     def __enter__(self) -> Self:
         return self
@@ -97,35 +93,14 @@ class SortedRecords:
 
     def _write_run(self) -> None:
         if self._count:
-            run = _Run(self._end, self._count)
-            self._append(self._sorted_held())
-            self._runs.append(run)
-
-    def _append(self, records: Bytes) -> None:
-        if self._file is None:
-            self._file = tempfile.TemporaryFile(dir=self._folder, buffering=0)  # noqa: SIM115 - closed by close()
-        waiting = np.ascontiguousarray(records).view(np.uint8).reshape(-1).data
-        while waiting.nbytes:
-            done = os.pwrite(self._file.fileno(), waiting, self._end)
-            waiting, self._end = waiting[done:], self._end + done
+            count = self._count
+            self._runs.append(_Run(self._file.append(self._sorted_held()), count))
 
     def _read(self, run: _Run, most: int) -> Bytes:
         """Return the next records of a run, which is then shorter."""
-        if self._file is None:
-            raise OSError("no run was written yet")
-        count = min(most, run.records)
-        found = os.pread(self._file.fileno(), count * self._size, run.start)
-        if len(found) < count * self._size:  # a signal or a limit of the system: read the rest
-            found = self._read_on(found, run.start, count * self._size)
-        run.start, run.records = run.start + len(found), run.records - count
-        return np.frombuffer(found, dtype=f"V{self._size}")
-
-    def _read_on(self, found: bytes, start: int, size: int) -> bytes:
-        while len(found) < size and self._file is not None:
-            more = os.pread(self._file.fileno(), size - len(found), start + len(found))
-            if not more:
-                raise OSError("the file of runs ended early")
-            found += more
+        found = np.empty(min(most, run.records), dtype=f"V{self._size}")
+        self._file.fill(found, run.start)
+        run.start, run.records = run.start + found.nbytes, run.records - len(found)
         return found
 
     def _merged(self, runs: list[_Run]) -> Iterator[Bytes]:

@@ -162,7 +162,7 @@ class InParts:
         quickly = is_quick and choose.number(2) == 0
 
         def read() -> ExactTable:
-            exact = asked_in_parts(session, plan, SALT, parts=3, places=2, path=path, quickly=quickly, many=2)
+            exact = asked_in_parts(session, plan, SALT, parts=3, places=2, path=path, quickly=quickly)
             if exact is None:
                 exact = asked_in_parts(session, plan, SALT, parts=3, places=2, path=path)
             if exact is None:

@@ -27,7 +27,6 @@ from tacit.tables import Elsewhere, Source, open_elsewhere
 from tacit_gauntlet.stage.engine import kernel_at_hand
 
 HERE = object()
-MANY = 8
 Piece = cutting.Piece
 TASKS = 2
 
@@ -64,17 +63,13 @@ def asked_in_parts(
     seed: object = 0,
     quickly: bool = False,
     batch_rows: int = 61,
-    many: int = MANY,
 ) -> ExactTable | None:
-    """Return the exact table of a question as its parts give it; None if it cannot be asked `quickly`.
-
-    Units with `many` rows in a task are trimmed there.
-    """
+    """Return the exact table of a question as its parts give it; None if it cannot be asked `quickly`."""
     turn = Turn(str(seed))
     source = asked.engine.source if isinstance(asked, Session) else asked.session.engine.source
     engine = EmbeddedEngine(source, path=path)
     if quickly:
-        question = quickly_parted(source, engine, plan, salt, parts, many=many)
+        question = quickly_parted(source, engine, plan, salt, parts)
     else:
         question = parted(source, engine, plan, salt, parts)
     if question is None:

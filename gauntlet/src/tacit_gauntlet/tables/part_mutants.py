@@ -92,37 +92,29 @@ def counted_apart() -> Iterator[None]:
         yield
 
 
-@mutant("a trim by arrival", killed_by="S60", published="a limit in each task, of whichever rows come first")
+@mutant("a part that takes the place of another", killed_by="S60", published="results written over, and not added up")
 @contextmanager
-def first_come() -> Iterator[None]:
-    """A task keeps as many rows of a person as may be kept, but the first to come."""
+def written_over() -> Iterator[None]:
+    """Of all parts the last one is left."""
+    added_parts = original("added_parts")
 
-    def arrived(packed: Any, _first: int, _hashes: Any, _ranks: Any, bounded: Any) -> Any:
-        rows: dict[Any, int] = {}
-        kept = []
-        for at in np.argsort(packed[:, -1]).tolist():
-            person, group = tuple(packed[at, :2].tolist()), int(packed[at, 2])
-            groups = sum(each == person for each, _ in rows)
-            if (person, group) in rows or groups < bounded.groups_most:
-                rows[person, group] = rows.get((person, group), 0) + 1
-                if rows[person, group] <= bounded.rows_most:
-                    kept.append(at)
-        return np.array(kept, dtype=np.int64)
+    def last(nothing: Any, parts: Iterable[Any], plan: Any) -> Any:
+        return added_parts(nothing, list(parts)[-1:], plan)
 
-    with planted("a task's first rows", arrived):
+    with planted("added_parts", last):
         yield
 
 
-@mutant("a trim that keeps one too few", killed_by="S60", published="an off-by-one in a limit: r rows, less one")
+@mutant("a piece that never arrives", killed_by="S60", published="a block that is fetched again, and lost")
 @contextmanager
-def one_too_few() -> Iterator[None]:
-    """A task keeps one group less than may be kept."""
-    kept = original("a task's first rows")
+def one_lost() -> Iterator[None]:
+    """The first piece of each place is lost on its way."""
+    part_tables = original("part_tables")
 
-    def fewer(packed: Any, first: int, hashes: Any, ranks: Any, bounded: Any) -> Any:
-        return kept(packed, first, hashes, ranks, replace(bounded, groups_most=bounded.groups_most - 1))
+    def fewer(pieces: Iterable[Any], question: Any) -> Any:
+        return part_tables(list(pieces)[1:], question)
 
-    with planted("a task's first rows", fewer):
+    with planted("part_tables", fewer):
         yield
 
 

@@ -117,12 +117,6 @@ def sums_of_batches(
     return _with_totals(_as_exact(found.keys, found.sums, plan, names, {}), vectors.vectors, found.totals)
 
 
-def bounded(plan: Plan, salt: str) -> summing.Bounded | None:
-    """Return the bounds of a plan where kept rows alone are added up; None where rows that are not kept count too."""
-    vectors = _vectors(plan)
-    return summing.Bounded(*_bounds(plan, vectors), salt) if vectors is None else None
-
-
 def batch_rows(most: int, width: int, memory: int) -> int:
     """Return how many rows of `width` bytes are read at a time: a share of the memory limit, and at most `most`."""
     return max(BATCH_ROWS_LEAST, min(most, memory // BATCH_SHARE // width))

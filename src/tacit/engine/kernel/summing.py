@@ -9,7 +9,6 @@ are ready.
 """
 
 import os
-import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -17,13 +16,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from tacit.engine.kernel import coding
+from tacit.engine.spill_file import SpillFile
 
 if TYPE_CHECKING:
     from tacit.engine.kernel import loops
@@ -38,10 +38,9 @@ class Runs:
     def __init__(self, *, width: int, parts: int, memory: int, folder: Path | None) -> None:
         self._width = width
         self._memory = memory
-        self._folder = folder
         self._held: list[tuple[Rows, NDArray[np.int64]]] = []
         self._written: list[tuple[int, NDArray[np.int64]]] = []  # where in the file a run begins, and its parts
-        self._file: IO[bytes] | None = None
+        self._file = SpillFile(folder)
         self.sizes = np.zeros(parts, dtype=np.int64)
 
     def add(self, rows: Rows, starts: NDArray[np.int64]) -> None:
@@ -61,7 +60,7 @@ class Runs:
             done += count
         for begin, starts in self._written:
             count = int(starts[part + 1] - starts[part])
-            self._read(rows[done : done + count], begin + int(starts[part]) * self._width * rows.itemsize)
+            self._file.fill(rows[done : done + count], begin + int(starts[part]) * self._width * rows.itemsize)
             done += count
         return rows
 
@@ -74,8 +73,7 @@ class Runs:
     def close(self) -> None:
         """Free the memory and close the file."""
         self._held.clear()
-        if self._file is not None:
-            self._file.close()
+        self._file.close()
 
     def __enter__(self) -> Self:
         return self
@@ -84,23 +82,8 @@ class Runs:
         self.close()
 
     def _spill(self) -> None:
-        if self._file is None:
-            self._file = tempfile.TemporaryFile(dir=self._folder, buffering=0)  # noqa: SIM115 - closed by close()
-        for rows, starts in self._held:
-            begin = self._file.tell()
-            waiting = rows.reshape(-1).view(np.uint8).data
-            while waiting.nbytes:
-                waiting = waiting[self._file.write(waiting) :]
-            self._written.append((begin, starts))
+        self._written += [(self._file.append(rows), starts) for rows, starts in self._held]
         self._held.clear()
-
-    def _read(self, rows: Rows, begin: int) -> None:
-        waiting = rows.reshape(-1).view(np.uint8).data
-        while waiting.nbytes and self._file is not None:
-            got = os.preadv(self._file.fileno(), [waiting], begin)
-            if got == 0:
-                raise OSError("the spill file ended early")
-            waiting, begin = waiting[got:], begin + got
 
 
 THREADS = min(8, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)

@@ -16,9 +16,7 @@ from numpy.typing import NDArray
 
 from tacit import typed_sql as sql
 from tacit.engine.joining import kinds_of
-from tacit.engine.parts.trimming import Trim, trimmed
 from tacit.engine.relation import belongs_to_someone, salted_units, unit_value
-from tacit.memory import memory_limit
 from tacit.tables import BatchReader, BatchRecipe, Source, recipe_of
 
 PARTS_MOST = 1 << 12
@@ -34,7 +32,6 @@ class Cut:
     recipe: BatchRecipe
     columns: tuple[str, ...] | None  # columns of the rows themselves that go on; None: what was computed goes on
     parts: int
-    trim: Trim | None = None  # what was computed goes on without rows that cannot be kept
 
 
 @dataclass(frozen=True)
@@ -55,9 +52,9 @@ def cut_of_table(source: Source, unit: str, columns: Iterable[str], salt: str, p
     return Cut(recipe_of(source, table.select(**{HASH: hash_of(table, unit, source, salt)})), tuple(columns), parts)
 
 
-def cut_of_rows(source: Source, rows: sql.Table, parts: int, trim: Trim | None) -> Cut:
+def cut_of_rows(source: Source, rows: sql.Table, parts: int) -> Cut:
     """Return how rows that are computed in stage one are cut: by their column HASH, which does not go on."""
-    return Cut(recipe_of(source, rows), None, parts, trim)
+    return Cut(recipe_of(source, rows), None, parts)
 
 
 def hash_of(table: sql.Table, unit: str, source: Source, salt: str) -> sql.Value:
@@ -75,9 +72,6 @@ def cut_rows(batches: Iterable[pa.RecordBatch], cut: Cut, kind: int) -> Iterator
             going_on = computed.drop_columns([HASH]) if cut.columns is None else rows.select(cut.columns)
             if len(going_on) != len(computed):
                 raise ValueError("a hash is computed for every row")
-            places = None if cut.trim is None else trimmed(going_on, words, cut.trim, memory_limit())
-            if places is not None:
-                going_on, words, known = going_on.take(pa.array(places)), words[places], known[places]
             yield from _pieces(going_on, (words, known), cut.parts, kind)
 
 

@@ -17,7 +17,6 @@ from tacit.engine.joining import kinds_of
 from tacit.engine.kernel import kernel_path
 from tacit.engine.parts.cutting import HASH, Cut, cut_of_rows, cut_of_table
 from tacit.engine.parts.part import PartQuestion, PartTable
-from tacit.engine.parts.trimming import MANY, Trim
 from tacit.engine.relation import UNIT, counted_rows, listed_keys, salted_units
 from tacit.engine.scaled_relation import question_of_profiles
 from tacit.exact import ExactTable
@@ -87,11 +86,9 @@ def _asked_of_parts(
     return PartedQuestion(tuple(cuttings), asked, nothing)
 
 
-def quickly_parted(
-    source: Source, engine: EmbeddedEngine, plan: Plan, salt: str, parts: int, *, many: int = MANY
-) -> PartedQuestion | None:
+def quickly_parted(source: Source, engine: EmbeddedEngine, plan: Plan, salt: str, parts: int) -> PartedQuestion | None:
     """Return how stage one computes the kernel's rows and stage two only adds up; None if the kernel cannot, or rows
-    of several must meet first. Units with `many` rows in a task are trimmed there."""
+    of several must meet first."""
     source = narrowed_source(source, columns_named(plan))
     relation, stored = _made_of(source, plan)
     if engine.path_of(plan) != "kernel" or not _is_row_wise(relation):
@@ -102,9 +99,7 @@ def quickly_parted(
     rows, keys = counted_rows(read, source.table, kinds_of(source), listed)
     rows = rows.mutate(**{HASH: salted_units(rows[UNIT], salt)})
     asked, form = kernel_path.relation_of(read, rows, keys, more=[HASH])
-    bounded = kernel_path.bounded(plan, salt)
-    trim = None if bounded is None else Trim(form.columns, bounded, many)
-    cut = cut_of_rows(source, asked, parts, trim)
+    cut = cut_of_rows(source, asked, parts)
     whole = parted(source, engine, plan, salt, parts)
     columns = tuple(each.name for each in cut.recipe.readings)
     return replace(

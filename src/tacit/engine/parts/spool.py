@@ -3,13 +3,12 @@
 So the memory of a part does not grow with its rows, in any distribution over units.
 """
 
-import mmap
-import os
-import tempfile
-from typing import IO, Any, Self
+from typing import Any, Self
 
+import numpy as np
 import pyarrow as pa
 
+from tacit.engine.spill_file import SpillFile
 from tacit.memory import spill_folder
 
 HELD_SHARE = 8
@@ -23,8 +22,7 @@ class Spool:
         self._most = memory // HELD_SHARE
         self._held: list[list[Any]] = [[] for _ in range(tables)]
         self._size = 0
-        self._file: IO[bytes] | None = None
-        self._end = 0
+        self._file = SpillFile(spill_folder())
         self._written: list[list[tuple[int, int]]] = [[] for _ in range(tables)]
 
     def add(self, table: int, data: bytes) -> None:
@@ -37,37 +35,25 @@ class Spool:
     def table(self, table: int, schema: pa.Schema) -> pa.Table:
         """Return all rows of one table; rows in the file are read as they are used."""
         pieces = list(self._held[table])
-        if self._file is not None and self._written[table]:
-            mapped = pa.py_buffer(mmap.mmap(self._file.fileno(), self._end, access=mmap.ACCESS_READ))
+        if self._written[table]:
+            mapped = pa.py_buffer(self._file.mapped(np.uint8))
             pieces += [mapped.slice(start, size) for start, size in self._written[table]]
         tables = [pa.ipc.open_stream(piece).read_all() for piece in pieces]
         return pa.concat_tables(tables) if tables else schema.empty_table()
 
     def _spill(self) -> None:
-        if self._file is None:
-            self._file = tempfile.TemporaryFile(dir=spill_folder(), buffering=0)  # noqa: SIM115 - closed by close()
         for held, written in zip(self._held, self._written, strict=True):
             for data in held:
-                written.append((self._end, len(data)))
-                self._write(data)
+                aligned = bytes(data) + bytes(-len(data) % ALIGNED)
+                written.append((self._file.append(np.frombuffer(aligned, dtype=np.uint8)), len(data)))
             held.clear()
         self._size = 0
-
-    def _write(self, data: bytes) -> None:
-        if self._file is None:
-            raise ValueError("the file is open by now")
-        aligned = bytes(data) + bytes(-len(data) % ALIGNED)
-        waiting = memoryview(aligned)
-        while waiting.nbytes:
-            done = os.pwrite(self._file.fileno(), waiting, self._end)
-            waiting, self._end = waiting[done:], self._end + done
 
     def close(self) -> None:
         """Free the memory and close the file."""
         for held in self._held:
             held.clear()
-        if self._file is not None:
-            self._file.close()
+        self._file.close()
 
     def __enter__(self) -> Self:
         return self

@@ -6,16 +6,15 @@ kept records are sorted by key and added up as they come. Every step needs a fix
 in a file. Reading rows and building the exact table is left to `patient_path.py`.
 """
 
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.engine.external_sort import SortedRecords, as_bytes
+from tacit.engine.spill_file import SpillFile
 from tacit.exact import GroupedSteps
 from tacit.privacy import Flags, Words
 
@@ -198,16 +197,16 @@ class KeyedFile:
 
     def __init__(self, *, key: int, folder: Path | None) -> None:
         self._key = key
-        self._keys, self._numbers = private_file(folder), private_file(folder)
+        self._keys, self._numbers = SpillFile(folder), SpillFile(folder)
 
     def add(self, keys: Words, numbers: Words) -> None:
         """Take keys in increasing order, with a number each."""
-        append_records(self._keys, as_bytes(keys))
-        append_records(self._numbers, numbers)
+        self._keys.append(as_bytes(keys))
+        self._numbers.append(numbers)
 
     def find(self, keys: Words) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint64]]:
         """Return each key's index (-1 for an unknown key), its number, and the number of the key before it."""
-        known, numbers = mapped(self._keys, f"V{8 * self._key}"), mapped(self._numbers, np.uint64)
+        known, numbers = self._keys.mapped(f"V{8 * self._key}"), self._numbers.mapped(np.uint64)
         wanted = as_bytes(keys)
         places = np.searchsorted(known, wanted) if len(known) else np.zeros(len(keys), dtype=np.int64)
         inside = np.minimum(places, max(0, len(known) - 1))
@@ -232,8 +231,8 @@ class ValuesByKey:
         self._key = key
         self._sorted = SortedRecords(words=key + 1 + weights, memory=memory, folder=folder)
         self._ends = KeyedFile(key=key, folder=folder)
-        self._values = private_file(folder)
-        self._weights = private_file(folder) if weights else None
+        self._values = SpillFile(folder)
+        self._weights = SpillFile(folder) if weights else None
         self._is_written = False
 
     def add(self, keys: Words, values: Words, *weights: Words) -> None:
@@ -245,8 +244,8 @@ class ValuesByKey:
         """Return the values of each of some keys."""
         if not self._is_written:
             self._write()
-        values = mapped(self._values, np.int64)
-        weights = None if self._weights is None else mapped(self._weights, np.int64)
+        values = self._values.mapped(np.int64)
+        weights = None if self._weights is None else self._weights.mapped(np.int64)
         _, ends, starts = self._ends.find(keys)
         return GroupedSteps(values, starts.astype(np.int64), ends.astype(np.int64), weights)
 
@@ -261,9 +260,9 @@ class ValuesByKey:
     def _write(self) -> None:
         def counted() -> Iterator[tuple[Words, Words]]:
             for block in self._sorted.blocks():
-                append_records(self._values, np.ascontiguousarray(block[:, self._key]))
+                self._values.append(block[:, self._key])
                 if self._weights is not None:
-                    append_records(self._weights, np.ascontiguousarray(block[:, self._key + 1]))
+                    self._weights.append(block[:, self._key + 1])
                 yield block[:, : self._key], np.ones((len(block), 1), dtype=np.uint64)
 
         end = np.uint64(0)
@@ -272,21 +271,3 @@ class ValuesByKey:
             self._ends.add(keys, ends)
             end = ends[-1]
         self._is_written = True
-
-
-def private_file(folder: Path | None) -> IO[bytes]:
-    """Return an unnamed file, which other processes cannot open."""
-    return tempfile.TemporaryFile(dir=folder, buffering=0)
-
-
-def append_records(file: IO[bytes], records: NDArray[Any]) -> None:
-    """Write records at the end of a file."""
-    waiting = np.ascontiguousarray(records).view(np.uint8).reshape(-1).data
-    while waiting.nbytes:
-        waiting = waiting[file.write(waiting) :]
-
-
-def mapped(file: IO[bytes], kind: Any) -> NDArray[Any]:
-    """Return the content of a file as an array that is read from disk when it is used."""
-    size = file.seek(0, 2)
-    return np.memmap(file, dtype=kind, mode="r") if size else np.empty(0, dtype=kind)

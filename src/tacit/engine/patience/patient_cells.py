@@ -5,16 +5,16 @@ A number that may have more than 64 bits is added up in limbs. Cells are written
 weight needs all of its cells before the first of them can be scaled. What follows is left to `patient_scaling.py`.
 """
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, assert_never
+from typing import assert_never
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.engine.patience.patient import NO_VALUE, SLICE_BYTES, RankedRows, added_up, append_records, private_file
+from tacit.engine.patience.patient import NO_VALUE, SLICE_BYTES, RankedRows, added_up
+from tacit.engine.spill_file import SpillFile
 from tacit.plan import CELL_MOST, Vector
 from tacit.privacy import Words
 
@@ -123,19 +123,19 @@ class CellFile:
 
     def __init__(self, *, vectors: int, folder: Path | None) -> None:
         self._key, self._vectors = 1, vectors
-        self._file = private_file(folder)
+        self._file = SpillFile(folder)
 
     def add(self, block: CellBlock) -> None:
         """Take more cells, all with keys of one type."""
         self._key = block.keys.shape[1]
-        append_records(self._file, block.words)
+        self._file.append(block.words)
 
     def blocks(self) -> Iterator[CellBlock]:
         """Yield all cells, some at a time."""
         width = 2 + self._key + self._vectors
         step = max(1, SLICE_BYTES // (8 * width))
-        for start in range(0, record_count(self._file, width), step):
-            some = read_records(self._file, width, start, step).view(np.uint64)
+        for start in range(0, self._file.size // (8 * width), step):
+            some = _records(self._file, width, start, step).view(np.uint64)
             fine = np.ascontiguousarray(some[:, 2 + self._key :]).view(np.int64)
             unit = np.ascontiguousarray(some[:, 0]).view(np.int64)
             yield CellBlock(unit, some[:, 1] != 0, some[:, 2 : 2 + self._key], fine)
@@ -150,37 +150,26 @@ class UnitFile:
 
     def __init__(self, *, columns: int, folder: Path | None) -> None:
         self._columns = columns
-        self._file = private_file(folder)
+        self._file = SpillFile(folder)
 
     def add(self, numbers: Whole) -> None:
         """Take the numbers of the next units."""
-        append_records(self._file, numbers)
+        self._file.append(numbers)
 
     def of(self, units: Whole) -> Whole:
         """Return the numbers of units, which come in rising order."""
         first, last = (int(units[0]), int(units[-1])) if len(units) else (0, -1)
-        return read_records(self._file, self._columns, first, last + 1 - first)[units - first]
+        return _records(self._file, self._columns, first, last + 1 - first)[units - first]
 
     def close(self) -> None:
         """Close the file."""
         self._file.close()
 
 
-def record_count(file: IO[bytes], width: int) -> int:
-    """Return how many records of so many words a file holds."""
-    return file.seek(0, os.SEEK_END) // (8 * width)
-
-
-def read_records(file: IO[bytes], width: int, start: int, count: int) -> Whole:
-    """Return some records; they are read, and not mapped, so that no more than these take memory."""
-    count = max(0, min(count, record_count(file, width) - start))
-    found = np.empty((count, width), dtype=np.int64)
-    waiting, at = found.reshape(-1).view(np.uint8).data, 8 * width * start
-    while waiting.nbytes:
-        done = os.preadv(file.fileno(), [waiting], at)
-        if not done:
-            raise OSError("the file of records ended early")
-        waiting, at = waiting[done:], at + done
+def _records(file: SpillFile, width: int, start: int, count: int) -> Whole:
+    """Return some records of so many words; no more than these take memory."""
+    found = np.empty((max(0, min(count, file.size // (8 * width) - start)), width), dtype=np.int64)
+    file.fill(found, 8 * width * start)
     return found
 
 

@@ -13,7 +13,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,8 +24,9 @@ from tacit import typed_sql as sql
 from tacit.engine import external_sort
 from tacit.engine.external_sort import SortedRecords
 from tacit.engine.kernel.coding import bytes_of
-from tacit.engine.patience.patient import Beginnings, added_up, append_records, mapped, private_file
+from tacit.engine.patience.patient import Beginnings, added_up
 from tacit.engine.relation import TEXT_BYTES_MOST, leaving
+from tacit.engine.spill_file import SpillFile
 from tacit.memory import memory_limit, spill_folder
 from tacit.privacy import Words
 from tacit.query import INT_LEAST, INT_MOST, Kind, UnitAggregate
@@ -84,7 +85,6 @@ class _Sorted:
         self._memory = memory_limit() // SORT_SHARE // (1 + len(added))
         self._texts = [name for name in who[1:] if rows[name].type().is_string()]
         self._blob = self._file()
-        self._blob_end = 0
         with source.stream(self._leaving(rows), TEXT_BATCH_ROWS if self._texts else BATCH_ROWS) as batches:
             self.kinds = {field.name: field.type for field in batches.schema}
             self._width = sum(external_sort.word_count(self.kinds[name]) for name in who)
@@ -117,8 +117,8 @@ class _Sorted:
         }
         return rows.mutate(**(texts | long)) if texts else rows
 
-    def _file(self) -> IO[bytes]:
-        return self._files.enter_context(closing(private_file(self._folder)))
+    def _file(self) -> SpillFile:
+        return self._files.enter_context(SpillFile(self._folder))
 
     def _records(self, more: int) -> SortedRecords:
         records = SortedRecords(words=self._width + more, memory=self._memory, folder=self._folder)
@@ -138,16 +138,15 @@ class _Sorted:
         """Write long texts to the file, and return each one's place in it and its size; 0 where there is none."""
         places = np.zeros(len(texts), dtype=np.uint64)
         data, ends = bytes_of(texts.drop_null())
-        append_records(self._blob, data[ends[0] : ends[-1]])
-        starts = self._blob_end + (ends[:-1] - ends[0])
+        starts = self._blob.append(data[ends[0] : ends[-1]]) + (ends[:-1] - ends[0])
         places[np.asarray(texts.is_valid())] = (starts << _SIZE_BITS) | np.diff(ends)
-        self._blob_end += int(ends[-1] - ends[0])
         return places
 
     def text_at(self, place: int) -> str:
         """Return the long text at a place of the file."""
-        self._blob.seek(place >> _SIZE_BITS)
-        return self._blob.read(place & ((1 << _SIZE_BITS) - 1)).decode()
+        text = np.empty(place & ((1 << _SIZE_BITS) - 1), dtype=np.uint8)
+        self._blob.fill(text, place >> _SIZE_BITS)
+        return text.tobytes().decode()
 
     def _write_groups(self, records: SortedRecords) -> None:
         beginnings = Beginnings()
@@ -155,23 +154,23 @@ class _Sorted:
         def counted() -> Iterator[tuple[Words, Words]]:
             for block in records.blocks():
                 (new,) = beginnings.of(block, (self._width,))
-                append_records(self.groups, block[new, : self._width])
-                append_records(self.places, block[new, self._width :])
+                self.groups.append(block[new, : self._width])
+                self.places.append(block[new, self._width :])
                 yield block[:, : self._width], np.ones((len(block), 1), dtype=np.uint64)
 
         for _, counts in added_up(counted()):
-            append_records(self.rows, counts)
+            self.rows.append(counts)
 
-    def _write_results(self, each: Added, records: SortedRecords) -> IO[bytes]:
+    def _write_results(self, each: Added, records: SortedRecords) -> SpillFile:
         file, kind = self._file(), each.aggregate.kind
         if kind in ("min", "max", "all", "any"):
             beginnings = Beginnings()
             for block in records.blocks():
                 (new,) = beginnings.of(block, (self._width,))
-                append_records(file, block[new, self._width :])
+                file.append(block[new, self._width :])
         else:
             for _, parts in added_up(self._parts(kind, records)):
-                append_records(file, parts)
+                file.append(parts)
         return file
 
     def _parts(self, kind: str, records: SortedRecords) -> Iterator[tuple[Words, Words]]:
@@ -220,8 +219,8 @@ def _write(path: Path, read: _Sorted) -> None:
             writer.write_batch(pa.record_batch(arrays, schema=schema))
 
 
-def _table(file: IO[bytes], words: int) -> NDArray[np.uint64]:
-    return mapped(file, np.uint64).reshape(-1, words) if words else np.empty((0, 0), dtype=np.uint64)
+def _table(file: SpillFile, words: int) -> NDArray[np.uint64]:
+    return file.mapped(np.uint64).reshape(-1, words) if words else np.empty((0, 0), dtype=np.uint64)
 
 
 def _arrow_type(kind: Kind) -> pa.DataType:
