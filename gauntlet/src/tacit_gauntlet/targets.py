@@ -255,7 +255,7 @@ TARGETS: dict[str, str | tuple[str, ...]] = {
     "listed_groups": "tacit.engine.embedded:_listed_groups",
     "distinct_relation": "tacit.engine.embedded:distinct_relation",
     "refuse_without_folder": "tacit.engine.embedded:refuse_without_folder",
-    "power of floats": "tacit.engine.math_translations:_pow",
+    "power of floats": "tacit.engine.translations:_pow",
     "TRANSLATIONS": "tacit.engine.expression:TRANSLATIONS",
     "INT_REACH": "tacit.engine.fixed_point:INT_REACH",
     "clamped": "tacit.engine.fixed_point:_clamped",

@@ -13,7 +13,6 @@ from datetime import datetime, timedelta
 
 from tacit import typed_sql as sql
 from tacit.engine.conversion import CASTS, Cell, TranslatedCall, nothing, settle_int, type_name, widen
-from tacit.engine.math_translations import MATHS
 from tacit.query import (
     BOOL,
     FLOAT,
@@ -358,6 +357,54 @@ def _limit(number: int, step: str) -> datetime:
     return _LAST - span if number >= 0 else _FIRST + span
 
 
+# ---- Whole division, roots, powers, logarithms, and times as text.
+
+_pow = sql.function("pow", "float64")
+_strftime = sql.function("strftime", "string")
+
+
+def _whole_quotient(call: TranslatedCall) -> sql.Value:
+    top, bottom = (cell.value.cast("int64") for cell in call.cells)
+    constant = call.call.arguments[1]
+    if isinstance(constant, Value) and constant.value not in (0, -1):
+        return top // bottom
+    # an engine raises on 0, and on the least int // −1, which does not fit
+    safe = sql.cases((bottom.isin([0, -1]), nothing(call.kind)), else_=bottom)
+    return sql.cases((bottom == -1, settle_int(-top.cast("decimal(19, 0)"))), else_=top // safe)
+
+
+def _real_function(name: str, keeps: Callable[[sql.Value], sql.Value] | None = None) -> Run:
+    theirs = sql.function(name, "float64")
+
+    def translate(call: TranslatedCall) -> sql.Value:
+        (value,) = call.values(FLOAT)
+        return theirs(value if keeps is None else sql.cases((keeps(value), value), else_=nothing(FLOAT)))
+
+    return translate
+
+
+def _above_zero(value: sql.Value) -> sql.Value:
+    return value > sql.literal(0.0, "float64")
+
+
+def _from_zero(value: sql.Value) -> sql.Value:
+    return value >= sql.literal(0.0, "float64")
+
+
+def _power(call: TranslatedCall) -> sql.Value:
+    base, exponent = call.values(FLOAT)  # settled: NaN to the power 0 would be 1
+    # 0 to a negative power is infinite; by a setting of a user's connection the engine raises on it
+    zero = sql.literal(0.0, "float64")
+    is_infinite = (base == zero) & (exponent < zero)
+    power = _pow(sql.cases((is_infinite, nothing(FLOAT)), else_=base), exponent)
+    infinite = sql.literal("Infinity").cast("float64")
+    return Cell(sql.cases((is_infinite, infinite), else_=power), FLOAT, raw=True).settled().value
+
+
+def _time_as_text(call: TranslatedCall) -> sql.Value:
+    return _strftime(call.cells[0].value.cast("timestamp(6)"), sql.literal(str(call.constant(1))))
+
+
 TRANSLATIONS: dict[str, Translation] = {
     "=": Translation(_compared(operator.eq)),
     "<>": Translation(_compared(operator.ne)),
@@ -376,7 +423,14 @@ TRANSLATIONS: dict[str, Translation] = {
     "*": Translation(_product, takes_raw=True),
     "/": Translation(_quotient, takes_raw=True),
     "%": Translation(_remainder),
-    **{name: Translation(run) for name, run in MATHS.items()},
+    "//": Translation(_whole_quotient),
+    "sqrt": Translation(_real_function("sqrt", _from_zero)),
+    "exp": Translation(_real_function("exp")),
+    "ln": Translation(_real_function("ln", _above_zero)),
+    "log10": Translation(_real_function("log10", _above_zero)),
+    "log2": Translation(_real_function("log2", _above_zero)),
+    "power": Translation(_power),
+    "strftime": Translation(_time_as_text),
     "negate": Translation(_negation, takes_raw=True),
     "case": Translation(_case, takes_raw=True),
     "coalesce": Translation(lambda call: sql.coalesce(*call.values(call.kind))),

@@ -101,27 +101,11 @@ def threshold_for(
 ) -> Threshold:
     """Return the least threshold that shows a key of one single unit with an exact probability of at most `delta`.
 
-    Privacy: a unit adds at most g keys of its own, without other units, each with a count of 1; a key is shown when its
+    Privacy: a unit adds at most g keys without other units, each with a count of 1; a key is shown when its
     noisy count is at least the threshold (inclusive), so delta = 1 - (1 - Pr[1 + Z >= threshold])^g, the g noises being
     independent.
     """
-    law = LaplaceLaw(scale) if noise == "laplace" else GaussianLaw(scale)
-
-    def too_likely(least: int) -> bool:
-        # Pr[Z >= least - 1] > 1 - (1 - delta)^(1/g); equality cannot hold, the one side being transcendental
-        return certainly_less(
-            lambda: -((-ball(delta)).log1p() / groups_per_unit).expm1(), lambda: law.upper_tail(least - 1)
-        )
-
-    high = 2
-    while too_likely(high):
-        high *= 2
-    low = 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if too_likely(middle) else (low, middle)
-    delta_up = rounded_up(lambda: ball(DELTA_LEAST) - ((-law.upper_tail(high - 1)).log1p() * groups_per_unit).expm1())
-    return Threshold(release=release, least=high, delta=min(delta_up, delta))
+    return _least_threshold(noise, scale, lambda _: 1, groups_per_unit, delta, release)
 
 
 def key_weight(groups: int, *, shift: int = UNIT_SHIFT, cap: int = 1 << UNIT_SHIFT, norm: Literal[1, 2]) -> int:
@@ -162,10 +146,15 @@ def threshold_for_weights(
     key is shown when its noisy sum of weights is at least the threshold (inclusive), so delta is the largest over g of
     1 - (1 - Pr[w(g) + Z >= threshold])^g, the g noises being independent (docs/proofs/private-keys.md).
     """
-    law = LaplaceLaw(scale) if noise == "laplace" else GaussianLaw(scale)
+    weight = partial(key_weight, shift=shift, cap=cap, norm=norm)
+    return _least_threshold(noise, scale, weight, groups_most, delta, release)
 
-    def weight(groups: int) -> int:
-        return key_weight(groups, shift=shift, cap=cap, norm=norm)
+
+def _least_threshold(
+    noise: NoiseKind, scale: Fraction, weight: Callable[[int], int], groups_most: int, delta: Fraction, release: int
+) -> Threshold:
+    """Return the least threshold for any weight of a unit in each of its groups that never rises with their number."""
+    law = LaplaceLaw(scale) if noise == "laplace" else GaussianLaw(scale)
 
     def is_within(least: int, goal: Fraction, fewest: int = 1, most: int = groups_most) -> bool:
         """Whether the bound holds for each number of groups in fewest … most; no weight there is above w(fewest)."""

@@ -200,7 +200,7 @@ def divide(
     layout: Layout, sensitivities: list[Sensitivity], spend: Spend, unit: UnitBounds
 ) -> tuple[tuple[NoisyRelease, ...], tuple[QuantileDraw, ...]]:
     """Return each release with the noise it gets, and each draw of quantiles with its epsilon."""
-    laplace, purely = _purely(layout, sensitivities, spend, unit)
+    laplace, purely = _made(layout, sensitivities, spend, unit, "laplace")
     if spend.noise == "laplace" or (spend.noise is None and spend.delta_rho == 0):
         return _drawable(laplace), purely
     if spend.delta_rho == 0:
@@ -208,7 +208,7 @@ def divide(
             "Gaussian noise needs a delta, but this budget is pure (delta = 0)"
             "\nhint: use noise='laplace', or declare the budget with a delta, e.g. budget=tacit.epsilon(3, delta=1e-6)"
         )
-    gaussian, by_rho = _by_rho(layout, sensitivities, spend, unit)
+    gaussian, by_rho = _made(layout, sensitivities, spend, unit, "gaussian")
     height = _Height(layout.released.index(UNITS), unit.groups, spend.delta_keys) if layout.private else None
     gain = _log_error(gaussian, height) - _log_error(laplace, height)
     better = gain + quantile_gain(purely, by_rho) < 0
@@ -217,47 +217,41 @@ def divide(
     return laplace, purely
 
 
-def _purely(
-    layout: Layout, sensitivities: list[Sensitivity], spend: Spend, unit: UnitBounds
+def _made(
+    layout: Layout, sensitivities: list[Sensitivity], spend: Spend, unit: UnitBounds, noise: NoiseKind
 ) -> tuple[tuple[NoisyRelease, ...], tuple[QuantileDraw, ...]]:
-    """Laplace noise and choices charged in epsilon."""
-    shares, draw_shares = shares_of(layout, sensitivities, unit, spend, noise="laplace")
+    """Laplace noise and choices charged in epsilon, or Gaussian noise and choices charged in rho."""
+    shares, draw_shares = shares_of(layout, sensitivities, unit, spend, noise=noise)
     wanted = tuple(zip(layout.released, sensitivities, shares, strict=True))
-    releases = tuple(_pure(parts, how_far, share, spend) for parts, how_far, share in wanted)
+    releases, rho = _releases(wanted, spend, noise, by_law=not draw_shares)
     heights = tuple(column.height for column in layout.measured)
-    draws = zip(layout.quantiles, draw_shares, strict=True)
-    return releases, tuple(draw_of(each, heights, spend, share, unit, rho=None) for each, share in draws)
-
-
-def _by_rho(
-    layout: Layout, sensitivities: list[Sensitivity], spend: Spend, unit: UnitBounds
-) -> tuple[tuple[NoisyRelease, ...], tuple[QuantileDraw, ...]]:
-    """Gaussian noise and choices charged in rho.
-
-    They get the rho that a budget of the same size has room for, if they are within the call's epsilon and its delta
-    for noise too: by their exact distribution Gaussian vectors are, except where sigma is a few steps (a few percent).
-    What is bounded by its rho alone gets a little less.
-    """
-    shares, draw_shares = shares_of(layout, sensitivities, unit, spend, noise="gaussian")
-    wanted = tuple(zip(layout.released, sensitivities, shares, strict=True))
-    for rho in _rhos(spend, by_law=not draw_shares):
-        releases = tuple(_gaussian(parts, how_far, share, rho * share) for parts, how_far, share in wanted)
-        if not draw_shares and not _is_beyond(releases, spend):
-            break
-    heights = tuple(column.height for column in layout.measured)
-    draws = zip(layout.quantiles, draw_shares, strict=True)
-    return releases, tuple(draw_of(each, heights, spend, share, unit, rho=rho * share) for each, share in draws)
+    return releases, tuple(
+        draw_of(each, heights, spend, share, unit, rho=None if rho is None else rho * share)
+        for each, share in zip(layout.quantiles, draw_shares, strict=True)
+    )
 
 
 def with_noise(wanted: Sequence[Wanted], spend: Spend, noise: NoiseKind) -> tuple[NoisyRelease, ...]:
     """Return releases with this noise, each given as its parts, its sensitivity and its share of the loss."""
+    return _drawable(_releases(wanted, spend, noise, by_law=True)[0])
+
+
+def _releases(
+    wanted: Sequence[Wanted], spend: Spend, noise: NoiseKind, *, by_law: bool
+) -> tuple[tuple[NoisyRelease, ...], Fraction | None]:
+    """Return releases with this noise, and the rho that they cost if it is Gaussian.
+
+    They get the rho that a budget of the same size has room for, if they are within the call's epsilon and its delta
+    for noise too: by their exact distribution Gaussian vectors are, except where sigma is a few steps (a few percent).
+    What is not bounded `by_law` gets a little less.
+    """
     if noise == "laplace":
-        return _drawable(tuple(_pure(parts, how_far, share, spend) for parts, how_far, share in wanted))
-    for rho in _rhos(spend, by_law=True):
+        return tuple(_pure(parts, how_far, share, spend) for parts, how_far, share in wanted), None
+    for rho in _rhos(spend, by_law=by_law):
         releases = tuple(_gaussian(parts, how_far, share, rho * share) for parts, how_far, share in wanted)
-        if not _is_beyond(releases, spend):
+        if by_law and not _is_beyond(releases, spend):
             break
-    return _drawable(releases)
+    return releases, rho
 
 
 def _rhos(spend: Spend, *, by_law: bool) -> Iterator[Fraction]:

@@ -18,7 +18,7 @@ import numpy as np
 from tacit.engine.coded.coding_rows import Block, Cells, cell_type
 from tacit.engine.coded.judging import add_judgement
 from tacit.engine.coded.products import add_moments, add_squared_errors
-from tacit.engine.coded.residuals import in_arrays, in_loops
+from tacit.engine.coded.residuals import by_cell, in_arrays, in_loops
 from tacit.engine.kernel import compiled
 from tacit.errors import InvalidParameter
 from tacit.exact import ExactIntegers
@@ -70,7 +70,7 @@ class CodedRows:
             alike = block.rows_of_unit
             weights = np.full(block.length, UNIT) if alike is None else UNIT // alike.astype(np.int64)
             for total, index in zip(exact_counts, chosen, strict=True):
-                total += added(block.cells[index], weights, len(total))
+                total += by_cell(block.cells[index], weights, len(total))
         return ExactIntegers(np.concatenate(exact_counts), count_moves_squared(len(chosen)))
 
     def mapped(self, maps: BinMaps) -> "CodedRows":
@@ -173,12 +173,6 @@ def held(blocks: Iterable[Block]) -> tuple[Block, ...]:
                 file = opened.enter_context(TemporaryFile(dir=spill_folder()))
             kept.append(block if file is None else block.stored(file))
     return tuple(kept)
-
-
-def added(cells: Cells, weights: Integers, size: int) -> Integers:
-    """Return the sum of whole weights by cell: a float holds it exactly, since a block's sum is far below 2^53."""
-    sums: Integers = np.bincount(cells, weights=weights, minlength=size).astype(np.int64)
-    return sums
 
 
 def loops_at_hand() -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.engine.coded.coding_rows import Block
-from tacit.engine.coded.residuals import divided, observed_of, predicted, scores_of
+from tacit.engine.coded.residuals import by_cell, divided, observed_of, predicted, scores_of
 from tacit.plan import (
     ERROR_SHIFTS,
     LINK_REACH,
@@ -43,7 +43,7 @@ def add_judgement(block: Block, judged: Judgement, plan: CodedPlan, exact_sums: 
     observed = np.where(known, observed, 0)
     if isinstance(judged, ScoreCells):
         cells = np.searchsorted(np.array(judged.edges, dtype=np.int64), scores_of(block, judged.scores)[0], "right")
-        exact_sums += _counted(2 * cells + observed if judged.by_class else cells, weights, judged.size)
+        exact_sums += by_cell(2 * cells + observed if judged.by_class else cells, weights, judged.size)
     elif isinstance(judged, ChanceCells):
         exact_sums += _chance_cells(block, judged, observed, weights)
     elif isinstance(judged, ErrorSums):
@@ -55,12 +55,6 @@ def add_judgement(block: Block, judged: Judgement, plan: CodedPlan, exact_sums: 
         assert_never(judged)
 
 
-def _counted(cells: Integers, weights: Integers, size: int) -> Integers:
-    """Return the sum of whole weights by cell: a float holds it exactly, since a block's sum is far below 2^53."""
-    sums: Integers = np.bincount(cells, weights=weights, minlength=size).astype(np.int64)
-    return sums
-
-
 def _chance_cells(block: Block, judged: ChanceCells, observed: Integers, weights: Integers) -> Integers:
     chances = predicted(block, judged.scores)
     edges = np.array(judged.edges, dtype=np.int64)
@@ -69,7 +63,7 @@ def _chance_cells(block: Block, judged: ChanceCells, observed: Integers, weights
     true = np.searchsorted(edges, np.take_along_axis(chances, observed[None, :], axis=0)[0], "right")
     cells = len(edges) + 1
     return np.concatenate(
-        [_counted(2 * sure + (guessed == observed), weights, 2 * cells), _counted(true, weights, cells)]
+        [by_cell(2 * sure + (guessed == observed), weights, 2 * cells), by_cell(true, weights, cells)]
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.engine.coded.coding_rows import Block
-from tacit.engine.coded.residuals import divided
+from tacit.engine.coded.residuals import by_cell, divided
 from tacit.plan import NUMBER_ONE, UNIT, CodedPlan, MomentBlock, Moments, SquaredErrors
 from tacit.privacy import Integers
 
@@ -86,12 +86,11 @@ def _weighed(exact_products: Integers, block: Block) -> Integers:
 
 
 def _by_cell(block: Block, columns: tuple[int, ...], exact_products: Integers, sizes: Sequence[int]) -> Integers:
-    """Return the sums of products by cell, or by pair of cells; a float holds them exactly, far below 2^53."""
+    """Return the sums of products by cell, or by pair of cells."""
     if not columns:
         return np.asarray(exact_products.sum(keepdims=True))
     cells = block.cells[columns[0]].astype(np.int64)
     for column in columns[1:]:
         cells = cells * sizes[column] + block.cells[column]
     length = int(np.prod([sizes[column] for column in columns]))
-    found: Integers = np.bincount(cells, weights=exact_products, minlength=length).astype(np.int64)
-    return found
+    return by_cell(cells, exact_products, length)

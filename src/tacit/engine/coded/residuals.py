@@ -6,7 +6,7 @@ by clip and divided by the length, rounded up, towards zero. So the clipped vect
 tables of the model (docs/proofs/rounds.md).
 """
 
-from typing import Protocol, assert_never
+from typing import Any, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,15 +33,6 @@ FINER = UNIT.bit_length() - 1 - SCORE_BITS
 PIECE = 1 << 15
 
 
-class Adding(Protocol):
-    """Adds a block's residuals to the sums of each column of the model, by class and bin, and last to the intercept's.
-
-    Sums are (classes, bins), the intercept's (classes, 1).
-    """
-
-    def __call__(self, block: Block, scores: Scores, plan: CodedPlan, exact_sums: list[Integers]) -> None: ...
-
-
 def in_arrays(block: Block, scores: Scores, plan: CodedPlan, exact_sums: list[Integers]) -> None:
     """Add a block's residuals by array operations."""
     for start in range(0, block.length, PIECE):
@@ -53,8 +44,7 @@ def in_arrays(block: Block, scores: Scores, plan: CodedPlan, exact_sums: list[In
         exact_residuals[:, observed < 0] = 0
         for sums, index in zip(exact_sums, scores.columns, strict=False):
             for total, each in zip(sums, exact_residuals, strict=True):
-                # exact: whole numbers with a sum far below 2^53
-                total += np.bincount(piece.cells[index], weights=each, minlength=len(total)).astype(np.int64)
+                total += by_cell(piece.cells[index], each, len(total))
         exact_sums[-1][:, 0] += exact_residuals.sum(axis=1)
 
 
@@ -184,6 +174,12 @@ def divided(residuals: Integers, rows_of_unit: NDArray[np.int32]) -> Integers:
     """Return numbers divided by the rows of the row's unit, towards zero."""
     parts: Integers = np.sign(residuals) * (np.abs(residuals) // rows_of_unit.astype(np.int64))
     return parts
+
+
+def by_cell(cells: NDArray[Any], weights: Integers, size: int) -> Integers:
+    """Return the sum of whole numbers by cell: a float holds it exactly, since a block's sum is far below 2^53."""
+    sums: Integers = np.bincount(cells, weights=weights, minlength=size).astype(np.int64)
+    return sums
 
 
 def _looked_up(table: Integers, scores: Integers) -> Integers:

@@ -225,11 +225,6 @@ class PlaceFinder:
             self._coder.code_words(np.array(list(known), dtype=np.int64))
             self._place_of = np.array([*known.values(), -1], dtype=np.int64)  # code -1 is the last
 
-    @property
-    def bytes_held(self) -> int:
-        """How much memory its table takes."""
-        return self._coder.bytes_held + self._place_of.nbytes
-
     def find(self, column: pa.Array) -> Codes:
         """Return each cell's index in the list."""
         from tacit.engine.kernel import coding_loops as loops

@@ -158,7 +158,7 @@ def by_rank(told: Sequence[Told]) -> list[Sizes]:
         columns = [sizes[place] * each.times for (sizes, _), place in zip(placed, places, strict=True)]
         total = columns[0]
         length = np.sqrt(total * each.times) if each.is_rooted else np.minimum(columns[-1], total)
-        length = np.maximum(length, total / sqrt(each.cells))  # whatever the noise of its own profile says
+        length = np.maximum(length, total / sqrt(each.cells))  # whatever the noise of its profile says
         found.append(Sizes(each, widths * float(np.sum(placed[0][1])), total, length))
     return found
 

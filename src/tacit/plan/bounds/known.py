@@ -145,7 +145,7 @@ class Subject:
     def tried(self, facts: Facts, epsilon: Fraction, *, widens: bool) -> tuple["Subject", ...]:
         """Return what to learn, one after the other, the last of which serves.
 
-        A call that is too small to learn of its own WHERE takes what is known of all rows. So does one that has
+        A call that is too small to learn of its WHERE takes what is known of all rows. So does one that has
         learned too little of it, if it `widens`: people are then taken to be no larger than those of the whole table.
         """
         if self.grouping.where is None:
