@@ -25,7 +25,7 @@ from tacit.answer.consistency import CONSISTENT, made_consistent
 from tacit.answer.disclosure import bounds_record
 from tacit.answer.moments import NoisyColumn
 from tacit.answer.possible import parts_of_outputs
-from tacit.answer.text import details_text, html_table, text_table
+from tacit.answer.text import TOTAL, details_text, html_table, text_table
 from tacit.errors import InvalidParameter, json_text, unknown_name
 from tacit.files import path_of, write_text
 from tacit.plan import Plan, Ranking
@@ -210,8 +210,10 @@ class Answer:
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow([_defused(name) for name in self.names])
-        for row in self.rows:
-            writer.writerow([_defused(plain(row[name])) for name in self.names])
+        totals = dict.fromkeys(self.rolled, TOTAL)
+        for at, row in enumerate(self.rows):
+            labels = {name: label for name, label in totals.items() if self.rolled[name][at]}
+            writer.writerow([labels.get(name) or _defused(plain(row[name])) for name in self.names])
         return _written(out.getvalue(), path)
 
     def to_json(self, path: str | Path | None = None) -> str:
@@ -232,6 +234,23 @@ class Answer:
         }
         record |= {"bounds": dict(facts.bounds)} if facts.bounds else {}
         return _written(json_text(record), path)
+
+    def to_excel(
+        self,
+        path: str | Path,
+        *,
+        columns: str | None = None,
+        title: str | None = None,
+        unsure_from: float = 0.3,
+    ) -> None:
+        """Write the answer as a workbook to publish: a sheet for each number, and a sheet of notes.
+
+        The values of the key `columns` go across, with their intervals on a sheet beside it. A number is marked [low]
+        if half of its interval is more than `unsure_from` of it, and [x] if it is not shown. Needs the `excel` extra.
+        """
+        from tacit.answer.spreadsheet import write_workbook
+
+        write_workbook(self, path_of(path), columns=columns, title=title, unsure_from=unsure_from)
 
     def plot(self, path: str | Path | None = None) -> Any:
         """Return a picture of the answer, every number with its interval; with a path, write it there.

@@ -139,9 +139,7 @@ def cells(
     for name in answer.columns:
         if name not in answer.aggregates:
             head.append((key_text(name), False))
-            rolled = answer.rolled.get(name, ())
-            labels = [key_text(row[name]) for row in rows]
-            columns.append([TOTAL if total else label for label, total in zip_longest(labels, rolled[: len(labels)])])
+            columns.append(key_labels(answer, name, most))
             continue
         head.append((key_text(name), True))
         head.append((f"± {percent}", True))
@@ -152,6 +150,13 @@ def cells(
         columns.append([value for value, _ in shown])
         columns.append([bar for _, bar in shown])
     return head, [list(row) for row in zip(*columns, strict=True)]
+
+
+def key_labels(answer: Answer, name: str, most: int | None = None) -> list[str]:
+    """Return a key of the first rows for people, with a label for totals."""
+    labels = [key_text(row[name]) for row in answer.rows[:most]]
+    rolled = answer.rolled.get(name, ())[: len(labels)]
+    return [TOTAL if total else label for label, total in zip_longest(labels, rolled)]
 
 
 def key_text(value: Any) -> str:

@@ -1,0 +1,198 @@
+"""An answer as a workbook to publish: one table a sheet, numbers as numbers, and a sheet of notes for the reader.
+
+The layout follows public guidance on statistics in spreadsheets: a title in A1, no merged cells, shorthand in brackets,
+notes on a sheet that comes first. Everything in it is released already. Needs the `excel` extra.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tacit.answer.below_answer import closing_lines
+from tacit.answer.text import TOTAL, key_labels, key_text
+from tacit.errors import InvalidParameter, QueryRefused, printable
+
+if TYPE_CHECKING:
+    from tacit.answer.answer import Answer
+
+HIDDEN, UNSURE = "[x]", "[low]"
+SHEET_NAME_MOST = 31
+BARRED_IN_SHEET_NAMES = str.maketrans(dict.fromkeys("[]:*?/\\", " "))
+WIDTH_LEAST, WIDTH_MOST = 10, 40
+LEGEND = (
+    (HIDDEN, "The number is not shown: there are too few people for it."),
+    (UNSURE, "The number is uncertain: half of its interval is more than {limit} of it."),
+)
+
+Sheet = Any  # openpyxl has no types
+Cells = Mapping[tuple[tuple[str, ...], str], Mapping[str, Any]]  # by the labels of a row, and that of a column
+
+
+def write_workbook(answer: "Answer", path: Path, *, columns: str | None, title: str | None, unsure_from: float) -> None:
+    """Write the workbook; `columns` is the key whose values go across, and `unsure_from` the limit of certain numbers.
+
+    A number is marked as uncertain if half of its interval is more than that part of it.
+    """
+    try:
+        from openpyxl import Workbook
+    except ImportError:
+        raise InvalidParameter("a workbook needs the excel extra\nhint: pip install 'tacit[excel]'") from None
+    keys = [name for name in answer.columns if name not in answer.aggregates]
+    if columns is not None and columns not in keys:
+        named = f"its keys are {', '.join(keys)}" if keys else "leave columns= out"
+        raise QueryRefused(f"'{columns}' is not a key of this answer\nhint: {named}")
+    if unsure_from <= 0:
+        raise InvalidParameter("unsure_from must be above 0\nhint: 0.3 marks numbers that may be off by 30 % or more")
+    book = Workbook()
+    name = title or "A table with noise that protects people"
+    _notes(book.active, answer, name, unsure_from)
+    for number in answer.aggregates:
+        sheet = book.create_sheet(_sheet_name(number, book.sheetnames))
+        if columns is None:
+            _long(sheet, answer, keys, number, name, unsure_from)
+        else:
+            _wide(sheet, answer, [key for key in keys if key != columns], columns, number, name, unsure_from)
+            ends = book.create_sheet(_sheet_name(f"{number} intervals", book.sheetnames))
+            _wide_ends(ends, answer, [key for key in keys if key != columns], columns, number, name)
+    try:
+        book.save(path)
+    except OSError:
+        raise InvalidParameter(
+            "the file cannot be written to this path\nhint: name a file in a folder that you may write to"
+        ) from None
+
+
+def _notes(sheet: Sheet, answer: "Answer", title: str, unsure_from: float) -> None:
+    sheet.title = "Notes"
+    percent = f"{float(answer.facts.confidence) * 100:g} %"
+    facts = answer.facts
+    lines = [title, "", "Every number has random noise, which protects people in the data."]
+    lines += [f"Low and high are the ends of an interval that holds the table's number with {percent} probability."]
+    lines += [*closing_lines(answer, more=""), ""]
+    lines += [f"{mark}   {text.format(limit=f'{unsure_from:.0%}')}" for mark, text in LEGEND]
+    lines += ["", f"Cost: {facts.loss['text']}, for all rows of one {facts.unit}."]
+    if "entry" in facts.receipt:
+        lines += [f"Certificate: entry {facts.receipt['entry']} of ledger {facts.receipt['ledger']}."]
+    for row, line in enumerate(lines, 1):
+        _text(sheet, row, 1, line)
+    sheet.column_dimensions["A"].width = 110
+
+
+def _long(sheet: Sheet, answer: "Answer", keys: Sequence[str], number: str, title: str, unsure_from: float) -> None:
+    """One row a group, with the ends of the interval beside the number."""
+    percent = f"{float(answer.facts.confidence) * 100:g} %"
+    _head(sheet, f"{title}: {number}", [*keys, number, f"low ({percent})", f"high ({percent})"])
+    labels = [key_labels(answer, key) for key in keys]
+    for at, row in enumerate(answer.rows):
+        for column, each in enumerate(labels, 1):
+            _key(sheet, at + 4, column, row[keys[column - 1]], each[at])
+        ends = row[f"{number}_low"], row[f"{number}_high"]
+        _number(sheet, at + 4, len(keys) + 1, row[number], ends, unsure_from)
+        for place, end in enumerate(ends):
+            _number(sheet, at + 4, len(keys) + 2 + place, end, None, unsure_from)
+    _widths(sheet)
+
+
+def _wide(
+    sheet: Sheet,
+    answer: "Answer",
+    down: Sequence[str],
+    across: str,
+    number: str,
+    title: str,
+    unsure_from: float,
+) -> None:
+    """One row a group of the other keys, with the values of one key across."""
+    rows, columns, cells = _crossed(answer, down, across)
+    _head(sheet, f"{title}: {number}", [*down, *columns])
+    for at, labels in enumerate(rows):
+        for column, label in enumerate(labels, 1):
+            _text(sheet, at + 4, column, label)
+        for column, label in enumerate(columns, len(down) + 1):
+            found = cells.get((labels, label))
+            ends = None if found is None else (found[f"{number}_low"], found[f"{number}_high"])
+            _number(sheet, at + 4, column, None if found is None else found[number], ends, unsure_from)
+    _widths(sheet)
+
+
+def _wide_ends(sheet: Sheet, answer: "Answer", down: Sequence[str], across: str, number: str, title: str) -> None:
+    """The low and the high end of every number of a wide table, side by side."""
+    rows, columns, cells = _crossed(answer, down, across)
+    _head(
+        sheet,
+        f"{title}: {number}, intervals",
+        [*down, *(f"{each}, {end}" for each in columns for end in ("low", "high"))],
+    )
+    for at, labels in enumerate(rows):
+        for column, label in enumerate(labels, 1):
+            _text(sheet, at + 4, column, label)
+        for place, label in enumerate(columns):
+            found = cells.get((labels, label))
+            for side, end in enumerate(("low", "high")):
+                value = None if found is None else found[f"{number}_{end}"]
+                _number(sheet, at + 4, len(down) + 1 + 2 * place + side, value, None, 1.0)
+    _widths(sheet)
+
+
+def _crossed(answer: "Answer", down: Sequence[str], across: str) -> tuple[list[tuple[str, ...]], list[str], Cells]:
+    """Return the labels of rows and of columns, totals last across, and the rows of the answer by both."""
+    beside, above = [key_labels(answer, key) for key in down], key_labels(answer, across)
+    cells = {(tuple(labels[at] for labels in beside), above[at]): row for at, row in enumerate(answer.rows)}
+    columns = sorted(dict.fromkeys(above), key=lambda label: label == TOTAL)
+    return list(dict.fromkeys(row for row, _ in cells)), columns, cells
+
+
+# ---- Cells.
+
+
+def _head(sheet: Sheet, title: str, names: Sequence[str]) -> None:
+    from openpyxl.styles import Font
+
+    _text(sheet, 1, 1, title)
+    _text(sheet, 2, 1, f"Shorthand: {HIDDEN} not shown, {UNSURE} uncertain. The sheet Notes has more.")
+    for column, name in enumerate(names, 1):
+        _text(sheet, 3, column, name)
+        sheet.cell(3, column).font = Font(bold=True)
+    sheet.cell(1, 1).font = Font(bold=True)
+    sheet.freeze_panes = "A4"
+
+
+def _text(sheet: Sheet, row: int, column: int, text: str) -> None:
+    """Write a text as a text, whatever it begins with: a spreadsheet runs no part of it."""
+    cell = sheet.cell(row, column)
+    cell.value = printable(text)
+    cell.data_type = "s"
+
+
+def _key(sheet: Sheet, row: int, column: int, value: Any, label: str) -> None:
+    if label == key_text(value) and isinstance(value, int | float) and not isinstance(value, bool):
+        sheet.cell(row, column).value = value
+    else:
+        _text(sheet, row, column, label)
+
+
+def _number(sheet: Sheet, row: int, column: int, value: Any, ends: tuple[Any, Any] | None, unsure_from: float) -> None:
+    if value is None:
+        _text(sheet, row, column, HIDDEN)
+        return
+    cell = sheet.cell(row, column)
+    cell.value = value if isinstance(value, int) and abs(value) < 1 << 53 else float(value)
+    digits = "#,##0" if isinstance(value, int) else "#,##0.00"
+    is_unsure = ends is not None and None not in ends and (ends[1] - ends[0]) / 2 > unsure_from * abs(value)
+    cell.number_format = f'{digits} "{UNSURE}"' if is_unsure else digits
+
+
+def _widths(sheet: Sheet) -> None:
+    for column in sheet.columns:
+        longest = max(len(str(cell.value or "")) for cell in column if cell.row > 2)  # the title is long
+        sheet.column_dimensions[column[0].column_letter].width = min(max(longest + 2, WIDTH_LEAST), WIDTH_MOST)
+
+
+def _sheet_name(name: str, taken: Sequence[str]) -> str:
+    wanted = printable(name).translate(BARRED_IN_SHEET_NAMES).strip("' ")[:SHEET_NAME_MOST] or "table"
+    known = {each.lower() for each in taken}
+    found, number = wanted, 2
+    while found.lower() in known:
+        found = f"{wanted[: SHEET_NAME_MOST - 4]} {number}"
+        number += 1
+    return found
