@@ -2,20 +2,35 @@
 
 The reader does not trust the sender. A node is read by its own closed list of names, `check` compares the whole with
 the declaration, and every expression must be one that the SQL door makes: its text, parsed, is the same tree. So a
-tree from a wire can only ask a question that a person could have written. Rows that are computed first (joins, rows by
-unit) stand beside it (`rows_json.py`).
+tree from a wire can only ask a question that a person could have written.
+
+Of rows that are computed first (joins, rows by unit) the steps travel, and the reader repeats each step with the
+functions of the Python door. So a join, a filter or an aggregate is refused there if it is refused here, and the
+relation is the same one.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, get_args
 
 from tacit.errors import InvalidParameter, QueryRefused, TacitError
 from tacit.json_wire import scalar_from, scalar_record
-from tacit.privacy import from_text, to_text, whole
+from tacit.privacy import from_text, positive, to_text, whole
 from tacit.query.check import check
-from tacit.query.frame import levels_asked, read_smallest
+from tacit.query.frame import (
+    AggregateSpec,
+    Frame,
+    add_derived,
+    add_keys,
+    add_where,
+    levels_asked,
+    named_or_expression,
+    read_smallest,
+)
+from tacit.query.frame_relations import frame_side, joined_frame, per_unit
+from tacit.query.joins import TABLES_MAX, Side
 from tacit.query.kind import value_of
 from tacit.query.limits import DEPTH_MAX, KEYS_MAX, OUTPUTS_MAX
 from tacit.query.literal import fraction_meant, refuse_broken_text
@@ -30,6 +45,8 @@ from tacit.query.nodes import (
     Output,
     PostProcessing,
     Query,
+    Relation,
+    TableRows,
     Value,
 )
 from tacit.query.sql.rows import parse_expression
@@ -38,6 +55,9 @@ from tacit.tables import Declaration
 
 FORMAT = 1
 ARGUMENTS_MAX = 3_000
+DEEP_MAX = 2 * TABLES_MAX
+PAIRS_MAX = 64
+AGGREGATES_MAX = 100
 
 Record = Mapping[str, Any]
 
@@ -65,22 +85,18 @@ def question_record(query: Query) -> dict[str, Any]:
     after = query.after
     if query.relation is not None or after.windows or after.shown or after.qualify is not None or after.distinct:
         raise QueryRefused("this question can only be sent as SQL\nhint: ask it with sql(...)")
+    listed = None if query.public_keys is None else [list(map(scalar_record, key)) for key in query.public_keys]
     return {
         "format": FORMAT,
         "table": query.table,
         "where": written(query.where),
-        "keys": [{"name": key.name, "expression": written(key.expression)} for key in query.keys],
-        "public_keys": None
-        if query.public_keys is None
-        else [[scalar_record(part) for part in key] for key in query.public_keys],
+        "keys": written(query.keys),
+        "public_keys": listed,
         **({} if query.smallest is None else {"smallest": query.smallest}),
-        **({"levels": [list(level) for level in query.levels]} if query.levels else {}),
-        "outputs": [{"name": output.name, **_written_aggregate(output.aggregate)} for output in query.outputs],
+        **({"levels": written(query.levels)} if query.levels else {}),
+        "outputs": written(query.outputs),
         "having": written(after.having),
-        "order": [
-            {"by": written(each.expression), "descending": each.descending, "nulls_first": each.nulls_first}
-            for each in after.order
-        ],
+        "order": written(after.order),
         "limit": after.limit,
         "offset": after.offset,
         "columns": list(query.columns),
@@ -93,14 +109,10 @@ def question_from(record: object, declaration: Declaration, within: int = 0) -> 
     `within` is the work that the rows take before it begins. Only the record and public facts are read, so every error
     here may be shown, and is free.
     """
-    try:
-        query = _read(record)
+    with _as_doors_make():
+        query = _query(record)
         _refuse_others(query, declaration)
         checked = check(query, declaration, within=within)
-    except TacitError:
-        raise
-    except Exception:  # noqa: BLE001 - a tree that no door makes may break a rule that every door keeps
-        raise QueryRefused(f"the question is not one that the doors make{_LACKING}") from None
     checked = replace(checked, levels=_levels(query.levels, len(checked.keys)))
     named = [*(key.name for key in checked.keys), *(output.name for output in checked.outputs)]
     if sorted(checked.columns) != sorted(named):
@@ -108,51 +120,113 @@ def question_from(record: object, declaration: Declaration, within: int = 0) -> 
     return checked
 
 
+@contextmanager
+def _as_doors_make() -> Iterator[None]:
+    """Refuse a tree that no door makes: it may break a rule that every door keeps."""
+    try:
+        yield
+    except TacitError:
+        raise
+    except Exception:  # noqa: BLE001 - see above
+        raise QueryRefused(f"the question is not one that the doors make{_LACKING}") from None
+
+
 def _refuse_others(query: Query, declaration: Declaration) -> None:
     """Refuse an expression over rows that the SQL door would not have made: its own text must be read as the same."""
-    asked = [output.aggregate for output in query.outputs]
     of_rows = [query.where, *(key.expression for key in query.keys)]
-    of_rows += [each.expression for each in asked] + [each.other for each in asked]
+    of_rows += [each for output in query.outputs for each in (output.aggregate.expression, output.aggregate.other)]
     for expression in of_rows:
-        if expression is None:
-            continue
-        if parse_expression(show(expression), declaration) != expression:
+        if expression is not None and parse_expression(show(expression), declaration) != expression:
             raise QueryRefused(f"an expression is not written in its one form{_LACKING}")
 
 
 # --- writing ---
 
 
-def written(expression: Expression | None) -> Any:
-    """Return an expression as JSON values."""
-    if expression is None:
-        return None
-    if isinstance(expression, Column):
-        return {"column": expression.name}
-    if isinstance(expression, Value):
-        return {"value": scalar_record(expression.value)}
-    return {"call": expression.function, "arguments": [written(each) for each in expression.arguments]}
+def written(given: object) -> Any:
+    """Return an expression, a key, an order or an output as JSON values; fractions are texts, tuples lists."""
+    match given:
+        case Column():
+            return {"column": given.name}
+        case Value():
+            return {"value": scalar_record(given.value)}
+        case Call():
+            return {"call": given.function, "arguments": written(given.arguments)}
+        case Key():
+            return {"name": given.name, "expression": written(given.expression)}
+        case Ordering():
+            by, flags = written(given.expression), {"descending": given.descending, "nulls_first": given.nulls_first}
+            return {"by": by, **flags}
+        case Output():
+            asked = given.aggregate
+            made = {"name": given.name, "aggregate": asked.kind, "expression": written(asked.expression)}
+            parts = {name: getattr(asked, name) for name in _PARTS[asked.kind]}
+            return made | {name: written(part) for name, part in parts.items() if part is not None or name == "other"}
+        case tuple():
+            return [written(each) for each in given]
+        case Fraction():
+            return to_text(given)
+    return given
 
 
-def _written_aggregate(aggregate: Aggregate) -> dict[str, Any]:
-    made: dict[str, Any] = {"aggregate": aggregate.kind, "expression": written(aggregate.expression)}
-    for name in _PARTS[aggregate.kind]:
-        value = getattr(aggregate, name)
-        if isinstance(value, tuple):
-            made[name] = [to_text(end) for end in value]
-        elif isinstance(value, Fraction):
-            made[name] = to_text(value)
-        elif name == "other":
-            made[name] = written(value)
-        elif value is not None:
-            made[name] = value
-    return made
+# --- rows that are computed first ---
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows and how they are made: the relation, and its JSON."""
+
+    relation: Relation
+    record: Record
+
+    @classmethod
+    def stored(cls, name: str) -> "Rows":
+        """Return a stored table's own rows."""
+        return cls(TableRows(name), {"table": name})
+
+    def joined(
+        self, frame: Frame, other: "tuple[Frame, Rows] | Side", *, on: Any, how: Any, most: Any
+    ) -> "tuple[Frame, Rows]":
+        """Return two tables under construction as one; the other may be a public one's side."""
+        there: Record = {"public": other.name} if isinstance(other, Side) else _side_record(*other)
+        right = other if isinstance(other, Side) else frame_side(other[0], other[1].relation)
+        relation, made = joined_frame(frame_side(frame, self.relation), right, frame.tables or {}, on, how, most)
+        record = {"join": _side_record(frame, self), "with": there, "on": _pairs(on), "how": how, "most": most}
+        return made, Rows(relation, record)
+
+    def by_unit(self, frame: Frame, asked: Mapping[str, AggregateSpec]) -> "tuple[Frame, Rows]":
+        """Return one row for each unit and group of a table under construction."""
+        relation, made = per_unit(frame, self.relation, asked)
+        aggregates = [
+            {
+                "name": name,
+                "aggregate": each.kind,
+                "expression": None if each.of is None else written(named_or_expression(frame, each.of)),
+                **({"fraction": int(each.fraction)} if each.fraction in (0, 1) else {}),
+            }
+            for name, each in asked.items()
+        ]
+        side = _side_record(replace(frame, keys=(), public_keys=None), self)
+        return made, Rows(relation, {"per_unit": side, "keys": written(frame.keys), "aggregates": aggregates})
+
+
+def _side_record(frame: Frame, rows: Rows) -> Record:
+    if frame.where is None and not frame.derived:
+        return rows.record
+    derived = tuple(Key(name, each) for name, each in frame.derived.items())
+    return {"of": rows.record, "where": written(frame.where), "derived": written(derived)}
+
+
+def _pairs(on: Any) -> list[list[Any]]:
+    if isinstance(on, str):
+        return [[on, on]]
+    return [list(pair) for pair in on.items()] if isinstance(on, Mapping) else [[name, name] for name in on]
 
 
 # --- reading ---
 
 
-def _read(record: object) -> Query:
+def _query(record: object) -> Query:
     names = ("format", "table", "where", "keys", "public_keys", "outputs", "having", "order", "limit", "offset")
     given = as_object(record, (*names, "columns", "smallest", "levels"), "a question")
     if given.get("format") != FORMAT:
@@ -207,9 +281,9 @@ def as_node(record: Any, depth: int = 1) -> Expression:
     raise InvalidParameter(f"an expression is a column, a value, or a call with its arguments{_LACKING}")
 
 
-def _key(record: Any) -> Key:
-    given = as_object(record, ("name", "expression"), "a key")
-    return Key(as_text(given.get("name"), "a key's name"), as_node(given.get("expression")))
+def _key(record: Any, kind: str = "a key") -> Key:
+    given = as_object(record, ("name", "expression"), kind)
+    return Key(as_text(given.get("name"), f"{kind}'s name"), as_node(given.get("expression")))
 
 
 def _public_key(record: Any) -> tuple[Any, ...]:
@@ -243,13 +317,6 @@ def _ends(written: Any) -> tuple[Fraction, Fraction]:
     return low, high
 
 
-def _step(written: Any) -> Fraction:
-    step = from_text(written)
-    if step <= 0:
-        raise InvalidParameter('a step must be above 0\nhint: "1/100"')
-    return step
-
-
 def _fraction(written: Any) -> Fraction:
     fraction = from_text(written)
     if fraction_meant(fraction) != fraction:
@@ -266,7 +333,7 @@ def _quantile_of(written: Any) -> str:
 _READERS: dict[str, Callable[[Any], Any]] = {
     "between": _ends,
     "other_between": _ends,
-    "step": _step,
+    "step": lambda written: positive(from_text(written), name="step"),
     "fraction": _fraction,
     "other": as_node,
     "per_unit": lambda written: whole(written, name="per_unit"),
@@ -303,3 +370,111 @@ def as_text(record: Any, what: str) -> str:
 
 def _number(record: Any, what: str, least: int) -> int | None:
     return None if record is None else whole(record, name=what, least=least)
+
+
+# --- reading the rows ---
+
+
+def question_about(
+    record: object, tables: Callable[[str], Declaration], publics: Callable[[str], Side]
+) -> tuple[Query, Relation]:
+    """Return the checked question that a record with `rows` holds, and the rows; refuse everything else.
+
+    `tables` and `publics` give what is public about a table by its name, and refuse what may not be read. Only the
+    record and public facts are read, so every error here may be shown, and is free.
+    """
+    given = dict(record) if isinstance(record, dict) else {}
+    with _as_doors_make():
+        frame, relation = _rows(given.pop("rows", None), tables, publics)
+    return question_from(given, frame.declaration, frame.within), relation
+
+
+def _rows(
+    record: object, tables: Callable[[str], Declaration], publics: Callable[[str], Side], depth: int = 1
+) -> tuple[Frame, Relation]:
+    if depth > DEEP_MAX:
+        raise QueryRefused(f"rows are made in more than {DEEP_MAX} steps\nhint: split the question")
+    names = ("table", "of", "where", "derived", "join", "with", "on", "how", "most", "per_unit", "keys", "aggregates")
+    given = as_object(record, names, "rows")
+
+    def inner(name: str) -> tuple[Frame, Relation]:
+        return _rows(given.get(name), tables, publics, depth + 1)
+
+    if set(given) == {"table"}:
+        declaration = tables(as_text(given["table"], "a table"))
+        return Frame(declaration), TableRows(declaration.name)
+    if set(given) == {"of", "where", "derived"}:
+        frame, relation = inner("of")
+        return _narrowed(frame, given), relation
+    if set(given) == {"join", "with", "on", "how", "most"}:
+        frame, relation = inner("join")
+        left = frame_side(frame, relation)
+        is_public = isinstance(given["with"], dict) and set(given["with"]) == {"public"}
+        right = (
+            publics(as_text(given["with"]["public"], "a public table"))
+            if is_public
+            else frame_side(*_rows(given["with"], tables, publics, depth + 1))
+        )
+        relation, made = joined_frame(left, right, frame.tables or {}, _on(given["on"]), given["how"], given["most"])
+        return made, relation
+    if set(given) == {"per_unit", "keys", "aggregates"}:
+        frame, relation = inner("per_unit")
+        units, made = per_unit(_grouped(frame, given["keys"]), relation, _asked(frame, given["aggregates"]))
+        return made, units
+    raise InvalidParameter(f"rows are a table's, filtered ones, a join's or those by unit{_LACKING}")
+
+
+def _narrowed(frame: Frame, given: Record) -> Frame:
+    """Return a table under construction with the filter and the columns that a record has."""
+    for made in [_key(each, "a column") for each in as_list(given["derived"], "derived", 100)]:
+        if made.name not in frame.derived:  # rows by unit have their own names from the start
+            frame = add_derived(frame, {made.name: show(made.expression)})
+        _require_same(frame.derived[made.name], made.expression)
+    frame = replace(frame, where=None)
+    if given["where"] is None:
+        return frame
+    tree = as_node(given["where"])
+    found = add_where(frame, show(tree))
+    _require_same(found.where, tree)
+    return found
+
+
+def _grouped(frame: Frame, record: object) -> Frame:
+    keys = [_key(each) for each in as_list(record, "keys", PAIRS_MAX)]
+    if not keys:
+        return frame
+    grouped = add_keys(frame, [key.name for key in keys])
+    for made, key in zip(grouped.keys, keys, strict=True):
+        _require_same(made.expression, key.expression)
+    return grouped
+
+
+def _asked(frame: Frame, record: object) -> dict[str, AggregateSpec]:
+    asked: dict[str, AggregateSpec] = {}
+    for each in as_list(record, "aggregates", AGGREGATES_MAX):
+        given = as_object(each, ("name", "aggregate", "expression", "fraction"), "an aggregate of a unit")
+        name, kind, fraction = as_text(given.get("name"), "a name"), given.get("aggregate"), given.get("fraction")
+        if kind not in ("count", "count_distinct", "sum", "mean", "quantile") or fraction not in (None, 0, 1):
+            raise InvalidParameter(f"a unit has count, count_distinct, sum, mean, min and max{_LACKING}")
+        tree = None if given.get("expression") is None else as_node(given["expression"])
+        of = None if tree is None else show(tree)
+        if of is not None:
+            _require_same(named_or_expression(frame, of), tree)
+        made = {} if fraction is None else {"fraction": Fraction(fraction)}
+        asked[name] = AggregateSpec(kind, of, **made)  # type: ignore[arg-type]
+    return asked
+
+
+def _on(record: object) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for each in as_list(record, "on", PAIRS_MAX):
+        pair = [as_text(name, "a column") for name in as_list(each, "a pair", 2)]
+        if len(pair) != 2 or pair[0] in pairs:
+            raise InvalidParameter(f"on is a list of pairs, each column of the left table once{_LACKING}")
+        pairs[pair[0]] = pair[1]
+    return pairs
+
+
+def _require_same(made: Expression | None, sent: Expression | None) -> None:
+    if made != sent:
+        raise QueryRefused(f"an expression is not written in its one form{_LACKING}")
