@@ -3,6 +3,7 @@
 Rows here are rows of an answer, one for each group: no window ever sees a row of the table. NULL is None.
 """
 
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -159,14 +160,6 @@ def _frame(window: Window, at: int, peers: tuple[int, int], rows: int) -> tuple[
 # --- what each yields ---
 
 
-def _whole(_kinds: tuple[Kind, ...]) -> Kind:
-    return INT
-
-
-def _share(_kinds: tuple[Kind, ...]) -> Kind:
-    return FLOAT
-
-
 def _same(kinds: tuple[Kind, ...]) -> Kind:
     return INT if kinds[0].type == "int" else kinds[0]
 
@@ -186,28 +179,12 @@ def _averaged(kinds: tuple[Kind, ...]) -> Kind:
 # --- their values ---
 
 
-def _row_numbers(part: Partition) -> Values:
-    return range(1, part.rows + 1)
-
-
-def _ranks(part: Partition) -> Values:
-    return [start + 1 for start, _ in part.peers]
-
-
 def _dense_ranks(part: Partition) -> Values:
     rank, found = 0, []
     for at, (start, _) in enumerate(part.peers):
         rank += at == start
         found.append(rank)
     return found
-
-
-def _percent_ranks(part: Partition) -> Values:
-    return [start / (part.rows - 1) if part.rows > 1 else 0.0 for start, _ in part.peers]
-
-
-def _cumulative(part: Partition) -> Values:
-    return [end / part.rows for _, end in part.peers]
 
 
 def _tiles(part: Partition) -> Values:
@@ -274,22 +251,15 @@ def _growing(
 
 
 def _plus(left: Any, right: Any) -> Any:
-    one, two = aligned(left, right)
-    return one + two
+    return operator.add(*aligned(left, right))
+
+
+def _extreme(is_better: Callable[[Any, Any], bool]) -> Callable[[Any, Any], Any]:
+    return lambda left, right: right if is_better(*reversed(aligned(left, right))) else left
 
 
 def _mean(total: Any, known: int) -> Any:
     return None if known == 0 else settled(as_float(total) / known)
-
-
-def _less(left: Any, right: Any) -> Any:
-    one, two = aligned(left, right)
-    return right if two < one else left
-
-
-def _more(left: Any, right: Any) -> Any:
-    one, two = aligned(left, right)
-    return right if two > one else left
 
 
 def _total(total: Any, _known: int) -> Any:
@@ -301,27 +271,40 @@ def _counted(part: Partition) -> Values:
     return _over_frames(_plus, lambda _total, known: known)(Partition((values,), part.peers, part.frames))
 
 
+def _whole(
+    form: str, counts: tuple[int, int], run: Run, reads: str = "order", *, needs_order: bool = False
+) -> WindowFunction:
+    return WindowFunction(form, counts, lambda _kinds: INT, run, reads, needs_order)
+
+
+def _one_row(form: str, counts: tuple[int, int], run: Run) -> WindowFunction:
+    return WindowFunction(form, counts, _same, run, "one", needs_order=True)
+
+
+def _share(form: str, run: Run) -> WindowFunction:
+    return WindowFunction(form, (0, 0), lambda _kinds: FLOAT, run, needs_order=True)
+
+
 WINDOWS: dict[str, WindowFunction] = {
-    "row_number": WindowFunction("ROW_NUMBER() OVER (ORDER BY n)", (0, 0), _whole, _row_numbers),
-    "rank": WindowFunction("RANK() OVER (ORDER BY n DESC)", (0, 0), _whole, _ranks, needs_order=True),
-    "dense_rank": WindowFunction("DENSE_RANK() OVER (ORDER BY n)", (0, 0), _whole, _dense_ranks, needs_order=True),
-    "percent_rank": WindowFunction(
-        "PERCENT_RANK() OVER (ORDER BY n)", (0, 0), _share, _percent_ranks, needs_order=True
+    "row_number": _whole("ROW_NUMBER() OVER (ORDER BY n)", (0, 0), lambda part: range(1, part.rows + 1)),
+    "rank": _whole(
+        "RANK() OVER (ORDER BY n DESC)", (0, 0), lambda part: [start + 1 for start, _ in part.peers], needs_order=True
     ),
-    "cume_dist": WindowFunction("CUME_DIST() OVER (ORDER BY n)", (0, 0), _share, _cumulative, needs_order=True),
-    "ntile": WindowFunction("NTILE(4) OVER (ORDER BY n)", (1, 1), _whole, _tiles, needs_order=True),
-    "lag": WindowFunction("LAG(n) OVER (ORDER BY k)", (1, 3), _same, _moved(-1), "one", needs_order=True),
-    "lead": WindowFunction("LEAD(n) OVER (ORDER BY k)", (1, 3), _same, _moved(1), "one", needs_order=True),
-    "first_value": WindowFunction(
-        "FIRST_VALUE(n) OVER (ORDER BY k)", (1, 1), _same, _at_frame(lambda start, _: start), "one", needs_order=True
+    "dense_rank": _whole("DENSE_RANK() OVER (ORDER BY n)", (0, 0), _dense_ranks, needs_order=True),
+    "percent_rank": _share(
+        "PERCENT_RANK() OVER (ORDER BY n)",
+        lambda part: [start / (part.rows - 1) if part.rows > 1 else 0.0 for start, _ in part.peers],
     ),
-    "last_value": WindowFunction(
-        "LAST_VALUE(n) OVER (ORDER BY k)", (1, 1), _same, _at_frame(lambda _, end: end - 1), "one", needs_order=True
-    ),
-    "nth_value": WindowFunction("NTH_VALUE(n, 2) OVER (ORDER BY k)", (2, 2), _same, _nth, "one", needs_order=True),
+    "cume_dist": _share("CUME_DIST() OVER (ORDER BY n)", lambda part: [end / part.rows for _, end in part.peers]),
+    "ntile": _whole("NTILE(4) OVER (ORDER BY n)", (1, 1), _tiles, needs_order=True),
+    "lag": _one_row("LAG(n) OVER (ORDER BY k)", (1, 3), _moved(-1)),
+    "lead": _one_row("LEAD(n) OVER (ORDER BY k)", (1, 3), _moved(1)),
+    "first_value": _one_row("FIRST_VALUE(n) OVER (ORDER BY k)", (1, 1), _at_frame(lambda start, _: start)),
+    "last_value": _one_row("LAST_VALUE(n) OVER (ORDER BY k)", (1, 1), _at_frame(lambda _, end: end - 1)),
+    "nth_value": _one_row("NTH_VALUE(n, 2) OVER (ORDER BY k)", (2, 2), _nth),
     "sum": WindowFunction("SUM(n) OVER ()", (1, 1), _added, _over_frames(_plus, _total), "frame"),
     "avg": WindowFunction("AVG(n) OVER ()", (1, 1), _averaged, _over_frames(_plus, _mean), "frame"),
-    "min": WindowFunction("MIN(n) OVER ()", (1, 1), _same, _over_frames(_less, _total), "frame"),
-    "max": WindowFunction("MAX(n) OVER ()", (1, 1), _same, _over_frames(_more, _total), "frame"),
-    "count": WindowFunction("COUNT(*) OVER ()", (0, 1), _whole, _counted),
+    "min": WindowFunction("MIN(n) OVER ()", (1, 1), _same, _over_frames(_extreme(operator.lt), _total), "frame"),
+    "max": WindowFunction("MAX(n) OVER ()", (1, 1), _same, _over_frames(_extreme(operator.gt), _total), "frame"),
+    "count": _whole("COUNT(*) OVER ()", (0, 1), _counted),
 }
