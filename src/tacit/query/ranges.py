@@ -165,7 +165,10 @@ def ends_of(expression: Expression, declaration: Declaration) -> tuple[Fraction 
 
 def _range(expression: Expression, columns: Mapping[str, ColumnFacts], kinds: ColumnKinds) -> Range:
     if isinstance(expression, Value):
-        return _of_constant(expression)
+        constant = expression.value
+        if not isinstance(constant, bool | int | float | Fraction):
+            return _UNKNOWN
+        return Fraction(constant), Fraction(constant)
     facts = columns.get(expression.name) if isinstance(expression, Column) else None
     if facts is not None and facts.between is not None:
         return facts.between
@@ -177,13 +180,6 @@ def _range(expression: Expression, columns: Mapping[str, ColumnFacts], kinds: Co
         return (Fraction(0), Fraction(1)) if is_bool else _UNKNOWN
     low, high = rule(expression, lambda part: _range(part, columns, kinds))
     return (-_INFINITE if -low > WIDEST else low), (_INFINITE if high > WIDEST else high)
-
-
-def _of_constant(value: Value) -> Range:
-    constant = value.value
-    if isinstance(constant, bool | int | float | Fraction):
-        return Fraction(constant), Fraction(constant)
-    return _UNKNOWN
 
 
 def _ends(numbers: Iterable[Fraction]) -> Range:
@@ -199,10 +195,6 @@ def _chosen(parts: Iterable[Expression], inner: RangeOf) -> Range:
 
 def _is_null(expression: Expression) -> bool:
     return isinstance(expression, Value) and expression.value is None
-
-
-def _case(call: Call, inner: RangeOf) -> Range:
-    return _chosen((*call.arguments[1:-1:2], call.arguments[-1]), inner)
 
 
 def _any(call: Call, inner: RangeOf) -> Range:
@@ -249,15 +241,6 @@ def _remainder(call: Call, inner: RangeOf) -> Range:
     return (Fraction(0) if low >= 0 else -most), (Fraction(0) if high <= 0 else most)
 
 
-def _negated(call: Call, inner: RangeOf) -> Range:
-    low, high = inner(call.arguments[0])
-    return -high, -low
-
-
-def _magnitude(call: Call, inner: RangeOf) -> Range:
-    return _ends(map(abs, _apart_from_zero(inner(call.arguments[0]))))
-
-
 def _apart_from_zero(ends: Range) -> tuple[Fraction, ...]:
     """Return where an even function of a range has its least and greatest value."""
     return (*ends, Fraction(0)) if ends[0] < 0 < ends[1] else ends
@@ -286,10 +269,6 @@ def _rounded(call: Call, inner: RangeOf) -> Range:
     return low // unit * unit, -(-high // unit) * unit
 
 
-def _not_negative(_call: Call, _inner: RangeOf) -> Range:
-    return Fraction(0), _INFINITE
-
-
 def _part(call: Call, _inner: RangeOf) -> Range:
     part = call.arguments[0]
     low, high = _PARTS.get(str(part.value), _UNKNOWN) if isinstance(part, Value) else _UNKNOWN
@@ -303,21 +282,14 @@ _RULES: dict[str, Callable[[Call, RangeOf], Range]] = {
     "/": _quotient,
     "//": _whole_quotient,
     "%": _remainder,
-    "negate": _negated,
-    "abs": _magnitude,
-    "case": _case,
+    "negate": lambda call, inner: _ends(-end for end in inner(call.arguments[0])),
+    "abs": lambda call, inner: _ends(map(abs, _apart_from_zero(inner(call.arguments[0])))),
+    "case": lambda call, inner: _chosen((*call.arguments[1:-1:2], call.arguments[-1]), inner),
     "coalesce": _any,
-    "nullif": _first,
     "least": _least,
     "greatest": _greatest,
-    "round": _rounded,
-    "floor": _rounded,
-    "ceil": _rounded,
-    "cast_int": _rounded,
-    "cast_float": _first,
-    "cast_decimal": _first,
     "extract": _part,
-    "length": _not_negative,
-    "sqrt": _not_negative,
-    "exp": _not_negative,
+    **dict.fromkeys(("nullif", "cast_float", "cast_decimal"), _first),
+    **dict.fromkeys(("round", "floor", "ceil", "cast_int"), _rounded),
+    **dict.fromkeys(("length", "sqrt", "exp"), lambda _call, _inner: (Fraction(0), _INFINITE)),
 }

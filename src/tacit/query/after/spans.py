@@ -234,14 +234,6 @@ def _extreme(call: Call, parts: Sequence[Span]) -> Span | None:
     return Span(_run(call, [part.low for part in known]), _run(call, [part.high for part in known]))
 
 
-def _first_or_other(_call: Call, parts: Sequence[Span]) -> Span | None:
-    return _around(parts)
-
-
-def _itself(_call: Call, parts: Sequence[Span]) -> Span | None:
-    return _around(parts[:1])
-
-
 def _compared(call: Call, parts: Sequence[Span]) -> Span | None:
     """A comparison that comes out the same wherever its numbers are."""
     left, right = parts
@@ -273,19 +265,13 @@ _RULES: dict[str, Rule] = {
     "-": _corners,
     "*": _corners,
     "/": _quotient,
-    "negate": _rising,
-    "round": _rising,
-    "floor": _rising,
-    "ceil": _rising,
-    **dict.fromkeys(("sqrt", "exp", "ln", "log2", "log10"), _rising),
-    "cast_int": _rising,
-    "cast_float": _rising,
-    "cast_decimal": _rising,
+    **dict.fromkeys(("negate", "round", "floor", "ceil", "sqrt", "exp", "ln", "log2", "log10"), _rising),
+    **dict.fromkeys(("cast_int", "cast_float", "cast_decimal"), _rising),
     "abs": _magnitude,
     "least": _extreme,
     "greatest": _extreme,
-    "coalesce": _first_or_other,
-    "nullif": _itself,
+    "coalesce": lambda _call, parts: _around(parts),
+    "nullif": lambda _call, parts: _around(parts[:1]),
     **dict.fromkeys(("=", "<>", "<", "<=", ">", ">="), _compared),
 }
 
@@ -327,10 +313,6 @@ def _divided(arguments: Sequence[Expression], parts: Sequence[Moves]) -> Moves |
     return parts[0].times(1 / divisor) if divisor else None
 
 
-def _as_it(_arguments: Sequence[Expression], parts: Sequence[Moves]) -> Moves | None:
-    return parts[0]
-
-
 def _rounded(arguments: Sequence[Expression], parts: Sequence[Moves]) -> Moves | None:
     places = _constant(arguments[1]) if len(arguments) > 1 else Fraction(0)
     return None if places is None else Moves(parts[0].slopes, parts[0].slack + Fraction(10) ** -int(places))
@@ -361,7 +343,7 @@ _MOVES: dict[str, Callable[[Sequence[Expression], Sequence[Moves]], Moves | None
     **dict.fromkeys(("+", "-"), _added),
     "*": _times,
     "/": _divided,
-    **dict.fromkeys(("negate", "abs", "cast_float", "cast_decimal"), _as_it),
+    **dict.fromkeys(("negate", "abs", "cast_float", "cast_decimal"), lambda _arguments, parts: parts[0]),
     **dict.fromkeys(("floor", "ceil", "cast_int", "round"), _rounded),
     **dict.fromkeys(("least", "greatest"), _widest),
 }

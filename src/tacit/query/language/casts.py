@@ -28,7 +28,6 @@ from tacit.query.language.functions import (
     Function,
     KindOf,
     Kinds,
-    Length,
     Notation,
     Pen,
     Rewrite,
@@ -126,11 +125,6 @@ def _size(kinds: Kinds, where: CheckedCall, index: int) -> int:
     raise QueryRefused("the digits and the scale of a decimal must be whole numbers\nhint: CAST(x AS DECIMAL(12, 2))")
 
 
-def _number_length(parts: list[Length]) -> Length:
-    times, more = longest(parts)
-    return times, max(more, _NUMBER_CHARACTERS)
-
-
 CASTS = (
     _cast(
         BOOL,
@@ -174,7 +168,7 @@ CASTS = (
         cost=Cost(
             bytes_read=looks(1),
             text_bytes=lambda _call, _bytes_of: _NUMBER_CHARACTERS,
-            text_length=_number_length,
+            text_length=lambda parts: (longest(parts)[0], max(longest(parts)[1], _NUMBER_CHARACTERS)),
         ),
     ),
     _cast(

@@ -17,7 +17,6 @@ from tacit.query.language.functions import (
     Cost,
     Function,
     Kinds,
-    Length,
     any_numbers,
     as_float,
     as_floats,
@@ -132,20 +131,10 @@ MATHS = (
 # --- times as text ---
 
 _FORMAT_MAX = 40
-_MONTHS = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-]
+_MONTHS = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
 _DAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
 Written = Callable[[date], str]
 
@@ -221,10 +210,6 @@ def _text_bytes(call: Call, _bytes_of: BytesOf) -> int:
     return 9 * len(text.encode("utf-8", "surrogatepass")) if isinstance(text, str) else 0
 
 
-def _text_length(_parts: list[Length]) -> Length:
-    return 0, 9 * _FORMAT_MAX
-
-
 FORMATS = (
     Function(
         "strftime",
@@ -235,6 +220,6 @@ FORMATS = (
         _text_kind,
         evaluate=strict(_time_as_text),
         counts=(2,),
-        cost=Cost(text_bytes=_text_bytes, text_length=_text_length),
+        cost=Cost(text_bytes=_text_bytes, text_length=lambda _parts: (0, 9 * _FORMAT_MAX)),
     ),
 )

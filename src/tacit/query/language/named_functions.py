@@ -183,11 +183,8 @@ NUMBERS = (
 
 POSITION_MAX = 1_000_000
 _CHARACTER_BYTES = 4
-_UPPER, _LOWER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz"
-
-
-def _folded(old: str, new: str) -> Callable[..., Any]:
-    return strict(lambda value: value.translate(str.maketrans(old, new)))
+_LOWER = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")
+_UPPER = str.maketrans("abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 
 
 FOLDS = (
@@ -196,7 +193,7 @@ FOLDS = (
         "LOWER(a)",
         "A to Z become a to z; no other character changes",
         text,
-        evaluate=_folded(_UPPER, _LOWER),
+        evaluate=strict(lambda value: value.translate(_LOWER)),
         cost=Cost(mentions=3, bytes_read=looks(2), text_bytes=same_bytes),
     ),
     Function(
@@ -204,7 +201,7 @@ FOLDS = (
         "UPPER(a)",
         "a to z become A to Z; no other character changes",
         text,
-        evaluate=_folded(_LOWER, _UPPER),
+        evaluate=strict(lambda value: value.translate(_UPPER)),
         cost=Cost(mentions=3, bytes_read=looks(2), text_bytes=same_bytes),
     ),
     Function(
@@ -265,14 +262,6 @@ def _flat(checked: CheckedCall, _kind_of: KindOf) -> Expression:
     return only_one("concat", flat_parts(checked.call))
 
 
-def _concat_bytes(call: Call, bytes_of: BytesOf) -> int:
-    return min(sum(map(bytes_of, call.arguments)), TEXT_BYTES_MAX)
-
-
-def _concat_length(parts: list[Length]) -> Length:
-    return sum(times for times, _ in parts), sum(more for _, more in parts)
-
-
 TEXTS = (
     Function(
         "length",
@@ -300,7 +289,12 @@ TEXTS = (
         text,
         rewrite=_flat,
         evaluate=strict(concatenated),
-        cost=Cost(mentions=2, bytes_read=looks(1), text_bytes=_concat_bytes, text_length=_concat_length),
+        cost=Cost(
+            mentions=2,
+            bytes_read=looks(1),
+            text_bytes=lambda call, bytes_of: min(sum(map(bytes_of, call.arguments)), TEXT_BYTES_MAX),
+            text_length=lambda parts: (sum(times for times, _ in parts), sum(more for _, more in parts)),
+        ),
     ),
     Function(
         "replace",

@@ -119,10 +119,6 @@ def _without_double_not(checked: CheckedCall, _kind_of: KindOf) -> Expression:
     return inner.arguments[0] if isinstance(inner, Call) and inner.function == "not" else checked.call
 
 
-def _write_not(call: Call, pen: Pen) -> str:
-    return f"NOT {pen.bracketed(call.arguments[0])}"
-
-
 _LOGIC = (
     Function(
         "and",
@@ -149,7 +145,7 @@ _LOGIC = (
         _logic_kind,
         rewrite=_without_double_not,
         evaluate=strict(lambda value: not value),
-        notation=Notation(_write_not, is_operator=True),
+        notation=Notation(lambda call, pen: f"NOT {pen.bracketed(call.arguments[0])}", is_operator=True),
     ),
 )
 
@@ -177,8 +173,8 @@ def _evaluate_in(tested: Any, *listed: Any) -> bool | None:
 
 
 def _write_in(call: Call, pen: Pen) -> str:
-    tested, *listed = call.arguments
-    return f"{pen.bracketed(tested)} IN ({', '.join(map(pen.bracketed, listed))})"
+    tested, *listed = map(pen.bracketed, call.arguments)
+    return f"{tested} IN ({', '.join(listed)})"
 
 
 def _limit_in(call: Call) -> None:
@@ -379,11 +375,6 @@ def _case_adapted(checked: CheckedCall, kind_of: KindOf) -> Call:
     return Call("case", (*(part for pair in pairs for part in pair), results[-1]))
 
 
-def _evaluate_case(*values: Any) -> Any:
-    pairs = zip(values[:-1:2], values[1::2], strict=True)
-    return next((result for condition, result in pairs if condition is True), values[-1])
-
-
 def _write_case(call: Call, pen: Pen) -> str:
     arguments = [pen.plain(argument) for argument in call.arguments]
     pairs = zip(arguments[:-1:2], arguments[1::2], strict=True)
@@ -408,7 +399,10 @@ _CHOICES = (
         "the result after the first condition that is true (false and NULL are passed over), else b, else NULL",
         _case_kind,
         adapt=_case_adapted,
-        evaluate=_evaluate_case,
+        evaluate=lambda *values: next(
+            (result for condition, result in zip(values[:-1:2], values[1::2], strict=True) if condition is True),
+            values[-1],
+        ),
         notation=Notation(_write_case, is_operator=True),
         cost=Cost(text_bytes=same_bytes),
     ),
