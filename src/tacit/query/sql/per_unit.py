@@ -33,7 +33,7 @@ from tacit.query.relations import (
 from tacit.query.sql.expressions import Reader, match
 from tacit.query.sql.from_clause import name_of_column, refuse_twice, starred, unaliased
 from tacit.query.sql.parse import read_node
-from tacit.query.sql.refusals import at, located, only, refusal
+from tacit.query.sql.refusals import at, index_of, is_index, located, only, refusal
 from tacit.query.sql.rows import SUBQUERY, Rows
 from tacit.query.typecheck import canonical, column_kinds, kind_of
 
@@ -182,13 +182,8 @@ class _UnitSelect:
         return unit_keys([canonical(each, kinds) for each in grouped if not self.rows.is_unit(each)], self.rows.unit)
 
     def _key(self, node: exp.Expr) -> Expression:
-        if isinstance(node, exp.Literal) and not node.args.get("is_string"):
-            place = int(str(node.this)) if str(node.this).isdigit() and len(str(node.this)) < 6 else 0
-            if not 1 <= place <= len(self.shown):
-                raise refusal(
-                    node, f"the SELECT does not have a column {str(node.this)[:20]}", "count from 1, or use a name"
-                )
-            return self._no_aggregate(list(self.shown.values())[place - 1], node)
+        if is_index(node):
+            return self._no_aggregate(list(self.shown.values())[index_of(node, len(self.shown))], node)
         if isinstance(node, exp.Column):
             if "table" not in node.args and match(node.this, self.rows.columns) is None:
                 alias = match(node.this, self.shown)

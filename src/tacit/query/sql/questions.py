@@ -168,15 +168,11 @@ def _after_all(node: exp.Expr, names: list[str]) -> PostProcessing:
             )
         return Column(name)
 
-    def position(at: exp.Expr) -> Expression:
-        place = int(str(at.this)) if str(at.this).isdigit() and len(str(at.this)) < 6 else 0
-        if not 1 <= place <= len(names):
-            raise refusal(at, f"the SELECT does not have a column {str(at.this)[:20]}", "count from 1, or use a name")
-        return Column(names[place - 1])
-
     order, limit, offset = (node.args.get(name) for name in ("order", "limit", "offset"))
     return PostProcessing(
-        order=() if order is None else read_order(order, lambda each: read_node(Reader(column), each), position),
+        order=()
+        if order is None
+        else read_order(order, lambda each: read_node(Reader(column), each), [Column(name) for name in names]),
         limit=None if limit is None else whole_number(limit, "LIMIT"),
         offset=0 if offset is None else whole_number(offset, "OFFSET"),
     )

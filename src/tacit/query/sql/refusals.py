@@ -214,3 +214,17 @@ def instead(node: exp.Expr) -> str:
             " DATE_DIFF, STRFTIME and x + INTERVAL 3 DAY; " + AGGREGATES_ARE
         )
     return "rows can be compared, combined with AND, OR, NOT, and computed with + - * / % and CASE"
+
+
+def index_of(node: exp.Expr, columns: int) -> int:
+    """Return the index, from 0, of the column of a SELECT that a number in GROUP BY or ORDER BY means."""
+    written = str(node.this)
+    number = int(written) if written.isdigit() and len(written) < 6 else 0
+    if not 1 <= number <= columns:
+        raise refusal(node, f"the SELECT does not have a column {written[:20]}", "count from 1, or use a name")
+    return number - 1
+
+
+def is_index(node: exp.Expr) -> bool:
+    """Return whether a node is a number as it is written, which means a column in GROUP BY and ORDER BY."""
+    return isinstance(node, exp.Literal) and not node.args.get("is_string")

@@ -6,10 +6,11 @@ known yet and may be names of columns as well. A tree's other columns are the ta
 key's expression is replaced by the key, or the SELECT is refused.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import isfinite
+from typing import TypeVar
 
 from sqlglot import exp
 
@@ -36,7 +37,7 @@ from tacit.query.nodes import (
 )
 from tacit.query.sql.expressions import Reader
 from tacit.query.sql.parse import read_node
-from tacit.query.sql.refusals import only, refusal
+from tacit.query.sql.refusals import index_of, is_index, only, refusal
 from tacit.query.sql.sql_text import aggregate_text
 from tacit.query.typecheck import canonical, kind_of
 
@@ -62,6 +63,7 @@ _WINDOW_NODES: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
 }
 # Nodes that are NULL only if an argument is.
 _NULL_OF_NULL = frozenset(("and", "or", "not", "=", "<>", "<", "<=", ">", ">="))
+Part = TypeVar("Part")
 _WINDOW_HINT = "write e.g. RANK() OVER (ORDER BY COUNT(*) DESC) or SUM(COUNT(*)) OVER ()"
 
 
@@ -80,21 +82,14 @@ class Parts:
 
     def aggregate(self, asked: Aggregate, word: str, label: str) -> Column:
         """Return the column that stands for an aggregate; equal ones are one."""
-        for name, known in self.aggregates.items():
-            if known == asked:
-                return Column(name)
-        name = f"{_MADE_UP}aggregate {len(self.aggregates)}"
-        self.aggregates[name], self.words[name], self.labels[name] = asked, word, label
-        return Column(name)
+        column = _named(self.aggregates, asked, "aggregate")
+        self.words.setdefault(column.name, word)
+        self.labels.setdefault(column.name, label)
+        return column
 
     def grouping(self, expression: Expression) -> Column:
         """Return the column that says whether a key is rolled up."""
-        for name, known in self.groupings.items():
-            if known == expression:
-                return Column(name)
-        name = f"{_MADE_UP}grouping {len(self.groupings)}"
-        self.groupings[name] = expression
-        return Column(name)
+        return _named(self.groupings, expression, "grouping")
 
     def aside(self, kind: Kind) -> str:
         """Return the name of a column that another question gives."""
@@ -104,11 +99,7 @@ class Parts:
 
     def window(self, window: Window) -> Column:
         """Return the column that stands for a window."""
-        for name, known in self.windows.items():
-            if replace(known, name=window.name) == window:
-                return Column(name)
-        self.windows[window.name] = window
-        return Column(window.name)
+        return _named(self.windows, window, "window")
 
     @property
     def kinds(self) -> dict[str, Kind]:
@@ -163,6 +154,13 @@ class Parts:
     def rows_left(self, expression: Expression) -> list[str]:
         """Return the columns of the table that an expression still reads."""
         return sorted(name for name in columns_of(expression) if not name.startswith(_MADE_UP))
+
+
+def _named(known: dict[str, Part], part: Part, word: str) -> Column:
+    """Return the column that stands for a part of a SELECT; equal parts are one."""
+    name = next((name for name, each in known.items() if each == part), f"{_MADE_UP}{word} {len(known)}")
+    known.setdefault(name, part)
+    return Column(name)
 
 
 def is_made_up(name: str) -> bool:
@@ -253,7 +251,7 @@ class WindowReader:
         read = self._expression
         return self.parts.window(
             Window(
-                name=f"{_MADE_UP}window {len(self.parts.windows)}",
+                name="",
                 function=function,
                 arguments=tuple(read(each) for each in arguments),
                 partition=tuple(read(each) for each in node.args.get("partition_by") or base.get("partition_by") or ()),
@@ -280,16 +278,15 @@ class WindowReader:
 
 
 def read_order(
-    order: exp.Expr, read: Callable[[exp.Expr], Expression], by_position: Callable[[exp.Expr], Expression] | None = None
+    order: exp.Expr, read: Callable[[exp.Expr], Expression], listed: Sequence[Expression] | None = None
 ) -> tuple[Ordering, ...]:
-    """Return what an ORDER BY sorts by; NULL comes last, unless NULLS FIRST is given."""
+    """Return what an ORDER BY sorts by, perhaps as numbers of listed columns; NULL comes last, unless it is first."""
     only(order, "expressions")
     found = []
     for each in order.expressions:
         only(each, "this", "desc", "nulls_first")
-        wanted = each.this
-        is_position = isinstance(wanted, exp.Literal) and not wanted.args.get("is_string")
-        expression = by_position(wanted) if is_position and by_position is not None else read(wanted)
+        by_index = listed is not None and is_index(each.this)
+        expression = listed[index_of(each.this, len(listed))] if listed is not None and by_index else read(each.this)
         found.append(Ordering(expression, bool(each.args.get("desc")), bool(each.args.get("nulls_first"))))
     return tuple(found)
 

@@ -4,9 +4,10 @@ sqlglot has parsed the text. Only the syntax that `expressions.py` and this modu
 here.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import reduce
 from itertools import product
 
 from sqlglot import exp
@@ -35,10 +36,10 @@ from tacit.query.nodes import (
 )
 from tacit.query.sql.asides import Asides, inner_select
 from tacit.query.sql.expressions import Reader, Resolve, match
-from tacit.query.sql.from_clause import from_rows, with_names
+from tacit.query.sql.from_clause import from_rows, unaliased, with_names
 from tacit.query.sql.parse import read_node
 from tacit.query.sql.per_unit import aggregated
-from tacit.query.sql.refusals import FRACTIONS, KINDS, PAIRS, only, refusal
+from tacit.query.sql.refusals import FRACTIONS, KINDS, PAIRS, index_of, is_index, only, refusal
 from tacit.query.sql.rows import Env, Rows, table_rows
 from tacit.query.sql.shown import Parts, WindowReader, is_made_up, key_name, read_order, with_answer_names
 from tacit.query.sql.sql_text import aggregate_name, aggregate_text, text_name, unique
@@ -123,25 +124,17 @@ class Statement:
         self._name_items()
         where = self.select.args.get("where")
         after = self._after(distinct=distinct)
-        query, names = self._finished(after, None if where is None else self._row(where.this))
+        query, names = self._finished(after, None if where is None else self.rows.row(where.this))
         more = dict.fromkeys(self._groupings_named().values(), INT)
         more |= {names[name]: kind for name, kind in self.parts.asides.items()}
         query = check(query, self.rows.declaration, names=self.rows.columns, within=self.rows.steps, more=more)
         levels = self.levels or (tuple(key.name for key in query.keys),)
         return Branch(query, levels, self.asides.finished(query, names))
 
-    def _row(self, node: exp.Expr) -> Expression:
-        return self.rows.row(node)
-
     # --- the SELECT list ---
 
     def _project(self, node: exp.Expr) -> None:
-        alias = None
-        if isinstance(node, exp.Alias):
-            only(node, "this", "alias")
-            alias, node = str(node.args["alias"].this), node.this
-        while isinstance(node, exp.Paren):
-            node = node.this
+        alias, node = unaliased(node)
         tree = read_node(self._after_reader(self._select_column), node)
         self.items.append(_Item(alias, node, self.parts.canonical(tree)))
 
@@ -246,11 +239,8 @@ class Statement:
         only(node, "expressions")
         if not node.expressions:
             raise refusal(node, "GROUPING takes the keys to ask about", "GROUPING(a)")
-        digits = [self.parts.grouping(self._row(each)) for each in node.expressions]
-        number: Expression = digits[0]
-        for digit in digits[1:]:
-            number = Call("+", (Call("*", (value_of(2), number)), digit))
-        return number
+        digits: list[Expression] = [self.parts.grouping(self.rows.row(each)) for each in node.expressions]
+        return reduce(lambda number, digit: Call("+", (Call("*", (value_of(2), number)), digit)), digits)
 
     def _groupings_named(self) -> dict[str, str]:
         """The name of each GROUPING column, by its made-up one; refused if it is not of a key."""
@@ -272,8 +262,8 @@ class Statement:
     def _key(self, node: exp.Expr) -> tuple[str | None, Expression]:
         while isinstance(node, exp.Paren):
             node = node.this
-        if isinstance(node, exp.Literal) and not node.args.get("is_string"):
-            item = self.items[self._position(node)]
+        if is_index(node):
+            item = self.items[index_of(node, len(self.items))]
             if not item.is_of_rows:
                 raise refusal(
                     node, f"column {node.this} of the SELECT is an aggregate", "group by a column or its name"
@@ -284,7 +274,7 @@ class Statement:
             alias = match(node.this, known)
             if alias is not None and match(node.this, self.rows.columns) is None:
                 return alias, known[alias].tree
-        expression = self._row(node)
+        expression = self.rows.row(node)
         for item in self.items:
             if item.is_of_rows and item.tree == expression:
                 return self._key_name(item), expression
@@ -296,12 +286,8 @@ class Statement:
         """Name every item: by its alias, its key, its aggregate, or its own words."""
         taken = [item.alias for item in self.items if item.alias is not None]
         for item in self.items:
-            if item.alias is not None:
-                self.names.append(item.alias)
-                continue
-            name = unique(self._own_name(item), taken)
-            taken.append(name)
-            self.names.append(name)
+            self.names.append(unique(self._own_name(item), taken) if item.alias is None else item.alias)
+            taken.append(self.names[-1])
 
     def _own_name(self, item: _Item) -> str:
         if isinstance(item.tree, Column):
@@ -316,10 +302,11 @@ class Statement:
     def _after(self, *, distinct: bool) -> PostProcessing:
         clauses = {name: self.select.args.get(name) for name in ("having", "qualify", "order", "offset", "limit")}
         having, qualify, order = clauses["having"], clauses["qualify"], clauses["order"]
+        listed = [item.tree for item in self.items]
         return PostProcessing(
             having=None if having is None else self._condition(having, windows=False),
             qualify=None if qualify is None else self._condition(qualify, windows=True),
-            order=() if order is None else read_order(order, self._answer_expression, self._answer_position),
+            order=() if order is None else read_order(order, self._answer_expression, listed),
             offset=0 if clauses["offset"] is None else whole_number(clauses["offset"], "OFFSET"),
             limit=None if clauses["limit"] is None else whole_number(clauses["limit"], "LIMIT"),
             distinct=distinct,
@@ -335,17 +322,6 @@ class Statement:
     def _answer_expression(self, node: exp.Expr) -> Expression:
         return self._settled(read_node(self._after_reader(self._answer_column), node), node)
 
-    def _answer_position(self, node: exp.Expr) -> Expression:
-        return self.items[self._position(node)].tree
-
-    def _position(self, node: exp.Expr) -> int:
-        position = int(str(node.this)) if str(node.this).isdigit() and len(str(node.this)) < 6 else 0
-        if not 1 <= position <= len(self.items):
-            raise refusal(
-                node, f"the SELECT does not have a column {str(node.this)[:20]}", "count from 1, or use a name"
-            )
-        return position - 1
-
     # --- the question ---
 
     def _finished(self, after: PostProcessing, where: Expression | None) -> tuple[Query, dict[str, str]]:
@@ -357,12 +333,14 @@ class Statement:
         if self.levels is not None:
             self.levels = tuple(tuple(names[each] for each in level) for level in self.levels)
         outputs: list[Output] = []
-        for item, name in zip(self.items, self.names, strict=True):
+        named = list(zip(self.items, self.names, strict=True))
+        for item, name in named:
             made_up = item.tree.name if isinstance(item.tree, Column) else ""
             if made_up in used and made_up not in names:
                 names[made_up] = name
                 outputs.append(Output(name, self.parts.aggregates[made_up]))
-        is_plain = len(outputs) == len(used) and all(self._is_as_it_is(item, name, names) for item, name in self._named)
+        are_named = all(isinstance(item.tree, Column) and names.get(item.tree.name) == name for item, name in named)
+        is_plain = are_named and len(outputs) == len(used)
         taken = {*self.names, *names.values()}
         unit = self.rows.unit_name or self.rows.unit
         for made_up in used:
@@ -382,7 +360,7 @@ class Statement:
             counted = Aggregate("count") if unit is None else Aggregate("count_units")
             outputs.append(Output(unique(aggregate_text("count", counted, unit), taken), counted))
         is_plain = is_plain and bool(used) and not after.distinct and self.levels is None and not self.parts.asides
-        shown = () if is_plain else self._shown()
+        shown = () if is_plain else tuple(Shown(name, item.tree) for item, name in named)
         question = Query(
             table=self.rows.declaration.name,
             outputs=tuple(outputs),
@@ -395,20 +373,9 @@ class Statement:
         )
         return question, names
 
-    @property
-    def _named(self) -> list[tuple[_Item, str]]:
-        return list(zip(self.items, self.names, strict=True))
-
-    def _is_as_it_is(self, item: _Item, name: str, names: Mapping[str, str]) -> bool:
-        """Whether an item is a key or an output under its own name."""
-        return isinstance(item.tree, Column) and names.get(item.tree.name) == name
-
-    def _shown(self) -> tuple[Shown, ...]:
-        return tuple(Shown(name, item.tree) for item, name in self._named)
-
     def _windows_used(self, after: PostProcessing) -> tuple[Window, ...]:
         used = self._columns_used(after)
-        kept = [window for name, window in self.parts.windows.items() if name in used]
+        kept = [replace(window, name=name) for name, window in self.parts.windows.items() if name in used]
         return tuple(window.changed(lambda tree: self._settled(tree, self.select)) for window in kept)
 
     def _columns_used(self, after: PostProcessing) -> frozenset[str]:
