@@ -11,7 +11,7 @@ from fractions import Fraction
 from tacit.errors import QueryRefused, did_you_mean
 from tacit.query.after.after_check import check_after, kind_of_aggregate
 from tacit.query.after.postprocess import with_intervals
-from tacit.query.kind import Kind, phrase
+from tacit.query.kind import Kind, kind_of_column, phrase
 from tacit.query.limits import (
     KEYS_MAX,
     OUTPUTS_MAX,
@@ -88,8 +88,7 @@ def check(
             raise QueryRefused(
                 f"the key '{key.name}' reads no column\nhint: group by a column, or by an expression of one"
             )
-    asked_of = {out.name: _kind_asked_of(out.aggregate, kinds) for out in outputs}
-    yields = {out.name: kind_of_aggregate(out.aggregate, asked_of[out.name]) for out in outputs}
+    yields = {out.name: kind_of_aggregate(out.aggregate, kinds) for out in outputs}
     known = {name: Column(name) for name in declaration.columns} if names is None else names
     after = check_after(query.after, {**key_kinds, **yields, **(more or {})})
     _refuse_names(keys, outputs, after, known)
@@ -139,10 +138,6 @@ def _depth(relation: Relation) -> int:
     return isinstance(relation, PerUnit) + max(map(_depth, sources_of(relation)), default=0)
 
 
-def _kind_asked_of(aggregate: Aggregate, kinds: ColumnKinds) -> Kind | None:
-    return None if aggregate.expression is None else kind_of(aggregate.expression, kinds)
-
-
 def type_of(expression: Expression, declaration: Declaration) -> Type:
     """Return the type of a row expression about a declared table."""
     return kind_of(expression, column_kinds(declaration)).type
@@ -155,16 +150,10 @@ def _row(expression: Expression, declaration: Declaration, kinds: ColumnKinds) -
         raise QueryRefused(f"'{declaration.unit}' {UNIT_REASON}\nhint: {UNIT_HINT.format(unit=declaration.unit)}")
     for name in sorted(read):
         facts = declaration.columns.get(name)
-        if facts is not None and facts.type == "other":
-            raise QueryRefused(
-                f"column '{name}' has a type that questions cannot use"
-                "\nhint: convert it in the source, or declare a type that all its cells can be read as:"
-                f" columns={{'{name}': {{'type': 'text'}}}}"
-            )
         if facts is None:
-            raise QueryRefused(
-                f"there is no column '{name}' in '{declaration.name}'{did_you_mean(name, declaration.columns)}"
-            )
+            hint = did_you_mean(name, declaration.columns)
+            raise QueryRefused(f"there is no column '{name}' in '{declaration.name}'{hint}")
+        kind_of_column(name, facts)  # for its refusal of types that cannot be read
     return canonical(expression, kinds)
 
 

@@ -141,8 +141,7 @@ def column_types(query: Query, declaration: Declaration) -> dict[str, Type]:
     kinds = column_kinds(declaration)
     found: dict[str, Type] = {key.name: kind_of(key.expression, kinds).type for key in query.keys}
     for output in query.outputs:
-        of = None if output.aggregate.expression is None else kind_of(output.aggregate.expression, kinds)
-        found[output.name] = kind_of_aggregate(output.aggregate, of).type
+        found[output.name] = kind_of_aggregate(output.aggregate, kinds).type
     return {name: found[name] for name in query.columns} if query.columns else found
 
 

@@ -141,12 +141,18 @@ def _way_out(left: Kind, right: Kind) -> str:
     return "compare values of one type; CAST(x AS INT), CAST(x AS TEXT) or CAST(x AS DATE) converts one of them"
 
 
-def _decimal_kind(value: Fraction) -> Kind:
+def scale_of(value: Fraction, most: int | None = None) -> int:
+    """Return the number of a decimal's digits after the point, up to `most`."""
     scale = 0
-    while (value * 10**scale).denominator != 1:
+    while scale != most and (value * 10**scale).denominator != 1:
         scale += 1
-        if scale > SCALE_MAX:
-            raise QueryRefused("a constant has more than 37 digits after the point\nhint: write a shorter decimal")
+    return scale
+
+
+def _decimal_kind(value: Fraction) -> Kind:
+    scale = scale_of(value, SCALE_MAX + 1)
+    if scale > SCALE_MAX:
+        raise QueryRefused("a constant has more than 37 digits after the point\nhint: write a shorter decimal")
     digits = max(len(str(abs(int(value * 10**scale)))), scale)
     if digits > DIGITS_MAX:
         raise QueryRefused("a constant has more than 38 digits\nhint: write a shorter number, or a float such as 1e40")

@@ -30,12 +30,14 @@ _COUNTS = ("count", "count_units", "count_distinct", "top")
 SHOWN_MAX = 200
 
 
-def kind_of_aggregate(aggregate: Aggregate, kind: Kind | None) -> Kind:
-    """Return what an aggregate yields: counts are whole, and so are sums and quantiles of whole numbers."""
+def kind_of_aggregate(aggregate: Aggregate, kinds: Mapping[str, Kind]) -> Kind:
+    """Return what an aggregate of rows yields: counts are whole, and so are sums and quantiles of whole numbers."""
     if aggregate.kind in _COUNTS:
         return INT
-    whole = kind is not None and kind.type == "int" and (aggregate.step is None or aggregate.step.denominator == 1)
-    return INT if whole and aggregate.kind in ("sum", "quantile") else FLOAT
+    if aggregate.expression is None or aggregate.kind not in ("sum", "quantile"):
+        return FLOAT
+    whole_steps = aggregate.step is None or aggregate.step.denominator == 1
+    return INT if whole_steps and kind_of(aggregate.expression, kinds).type == "int" else FLOAT
 
 
 def check_after(after: PostProcessing, kinds: Mapping[str, Kind]) -> PostProcessing:

@@ -12,7 +12,6 @@ from sqlglot import exp
 from tacit.query.after.after_check import kind_of_aggregate
 from tacit.query.check import check
 from tacit.query.compound import Aside, Branch
-from tacit.query.kind import Kind
 from tacit.query.nodes import (
     Aggregate,
     Call,
@@ -24,7 +23,7 @@ from tacit.query.nodes import (
     Query,
     renamed,
 )
-from tacit.query.sql.refusals import instead, name_of, only, refusal
+from tacit.query.sql.refusals import inside, instead, name_of, only, refusal
 from tacit.query.sql.rows import Rows, both
 from tacit.query.sql.shown import Parts
 from tacit.query.sql.sql_text import show, unique
@@ -70,7 +69,7 @@ class Asides:
             if known == asked:
                 return renamed(shown, names)
         kinds = column_kinds(declaration)
-        names = {output.name: self.parts.aside(_kind(output, kinds)) for output in query.outputs}
+        names = {output.name: self.parts.aside(kind_of_aggregate(output.aggregate, kinds)) for output in query.outputs}
         self.selects.append((asked, names))
         return renamed(shown, names)
 
@@ -106,17 +105,9 @@ class Asides:
         return Aside(checked, ((column, column),), is_mode=True)
 
 
-def _kind(output: Output, kinds: Mapping[str, Kind]) -> Kind:
-    of = output.aggregate.expression
-    return kind_of_aggregate(output.aggregate, None if of is None else kind_of(of, kinds))
-
-
 def inner_select(node: exp.Expr) -> exp.Select:
     """Return the SELECT that stands in brackets in an expression of the answer."""
-    inner = node
-    while isinstance(inner, exp.Subquery):
-        only(inner, "this")
-        inner = inner.this
+    inner = inside(node)
     if not isinstance(inner, exp.Select):
         raise refusal(node, f"{name_of(inner)} in brackets is not in the language", instead(inner))
     return inner

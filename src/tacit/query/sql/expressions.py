@@ -72,25 +72,17 @@ class Reader:
             raise refusal(node, "a column name is expected here", "name the columns one by one")
         return self.resolve(node)
 
-    def paren(self, node: exp.Expr) -> Expression:
-        """Read the expression inside brackets."""
-        only(node, "this")
-        return self.read(node.this)
-
     def literal(self, node: exp.Expr) -> Expression:
         """Read a number or a text."""
         only(node, "this", "is_string")
         return value_of(str(node.this)) if node.args.get("is_string") else at(node, lambda: read_number(node.this))
 
-    def boolean(self, node: exp.Expr) -> Expression:
-        """Read TRUE or FALSE."""
+    def plain(self, node: exp.Expr) -> Expression:
+        """Read what is in brackets, TRUE, FALSE or NULL."""
         only(node, "this")
-        return value_of(bool(node.this))
-
-    def null(self, node: exp.Expr) -> Expression:
-        """Read NULL."""
-        only(node)
-        return Value(None, "null")
+        if isinstance(node, exp.Paren):
+            return self.read(node.this)
+        return value_of(bool(node.this) if isinstance(node, exp.Boolean) else None)
 
     def between(self, node: exp.Expr) -> Expression:
         """Read a BETWEEN b AND c as a >= b AND a <= c."""
@@ -165,11 +157,6 @@ def _listed(*ignored: str) -> ReadCall:
         return Call(name, (reader.read(node.this), *(reader.read(each) for each in node.expressions)))
 
     return read_call
-
-
-def _unary(reader: Reader, node: exp.Expr, name: str) -> Expression:
-    only(node, "this")
-    return Call(name, (reader.read(node.this),))
 
 
 def _by_name(reader: Reader, node: exp.Expr, name: str) -> Expression:
@@ -325,7 +312,7 @@ SPELLINGS: dict[str, Spelling] = {
     ">=": Spelling(_binary, (exp.GTE,)),
     "and": Spelling(_chain(), (exp.And,)),
     "or": Spelling(_chain(), (exp.Or,)),
-    "not": Spelling(_unary, (exp.Not,)),
+    "not": Spelling(_parted("this"), (exp.Not,)),
     "in": Spelling(_listed(), (exp.In,)),
     "like": Spelling(_like, (exp.Like, exp.ILike, exp.Escape)),
     "is_null": Spelling(_is_null, (exp.Is,)),
@@ -335,19 +322,19 @@ SPELLINGS: dict[str, Spelling] = {
     "/": Spelling(_binary, (exp.Div,)),
     "%": Spelling(_binary, (exp.Mod,)),
     "//": Spelling(_binary, (exp.IntDiv,)),
-    "sqrt": Spelling(_unary, (exp.Sqrt,)),
-    "exp": Spelling(_unary, (exp.Exp,)),
-    "ln": Spelling(_unary, (exp.Ln,)),
+    "sqrt": Spelling(_parted("this"), (exp.Sqrt,)),
+    "exp": Spelling(_parted("this"), (exp.Exp,)),
+    "ln": Spelling(_parted("this"), (exp.Ln,)),
     "log10": Spelling(_by_name, words=("LOG10",)),
     "log2": Spelling(_by_name, words=("LOG2",)),
     "power": Spelling(_binary, (exp.Pow,)),
-    "negate": Spelling(_unary, (exp.Neg,)),
+    "negate": Spelling(_parted("this"), (exp.Neg,)),
     "case": Spelling(_case, (exp.Case,)),
     "coalesce": Spelling(_listed("is_nvl", "is_null"), (exp.Coalesce,)),
     "nullif": Spelling(_binary, (exp.Nullif,)),
-    "lower": Spelling(_unary, (exp.Lower,)),
-    "upper": Spelling(_unary, (exp.Upper,)),
-    "trim": Spelling(_unary, (exp.Trim,)),
+    "lower": Spelling(_parted("this"), (exp.Lower,)),
+    "upper": Spelling(_parted("this"), (exp.Upper,)),
+    "trim": Spelling(_parted("this"), (exp.Trim,)),
     "cast_bool": Spelling(types=(_Type.BOOLEAN,)),
     "cast_int": Spelling(types=(_Type.INT, _Type.BIGINT)),
     "cast_float": Spelling(types=(_Type.FLOAT, _Type.DOUBLE)),
@@ -379,10 +366,8 @@ PLAIN_NAMES = tuple(_BY_NAME)
 # nodes that are not functions: columns, brackets, constants and BETWEEN; and CAST, with a type that names the function
 _SYNTAX: dict[type[exp.Expr], Callable[[Reader, exp.Expr], Expression]] = {
     exp.Column: Reader.column,
-    exp.Paren: Reader.paren,
     exp.Literal: Reader.literal,
-    exp.Boolean: Reader.boolean,
-    exp.Null: Reader.null,
+    **dict.fromkeys((exp.Paren, exp.Boolean, exp.Null), Reader.plain),
     exp.Between: Reader.between,
     exp.Cast: Reader.cast,
     exp.TryCast: Reader.cast,

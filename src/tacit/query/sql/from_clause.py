@@ -15,7 +15,7 @@ from sqlglot import exp
 from tacit.query.nodes import Expression
 from tacit.query.sql.expressions import match
 from tacit.query.sql.join_clause import joined, with_condition, with_marks
-from tacit.query.sql.refusals import located, only, refusal
+from tacit.query.sql.refusals import inside, located, only, refusal
 from tacit.query.sql.rows import SUBQUERY, Env, Rows
 
 # Clauses of a subquery that would make its rows depend on other people's, with a rewrite.
@@ -93,9 +93,7 @@ def _table(source: exp.Expr, names: Env, aggregated: Aggregated) -> Rows:
 
 def _subquery(select: exp.Expr, *, names: Env, aggregated: Aggregated) -> tuple[Rows, exp.Expr | None]:
     """Return the rows of a SELECT inside IN, or those of EXISTS before its WHERE, and that WHERE."""
-    while isinstance(select, exp.Subquery):
-        only(select, "this")
-        select = select.this
+    select = inside(select)
     if not isinstance(select.parent, exp.Exists) or not isinstance(select, exp.Select):
         if isinstance(select, exp.Select) and len(select.expressions) == 1:
             alias, value = unaliased(select.expressions[0])
@@ -132,9 +130,7 @@ def _named_as(rows: Rows, alias: exp.Expr | None) -> Rows:
 
 def _inner(node: exp.Expr, names: Env, aggregated: Aggregated) -> Rows:
     """Return the rows that a SELECT inside another yields."""
-    while isinstance(node, exp.Subquery) and not node.args.get("alias"):
-        only(node, "this")
-        node = node.this
+    node = inside(node)
     if isinstance(node, exp.SetOperation):
         word = type(node).__name__.upper()
         raise refusal(

@@ -47,19 +47,15 @@ _ONE_GROUPING = "GROUP BY takes columns and expressions, or one ROLLUP, CUBE or 
 
 # rewrites of syntax that people often try
 _INSTEAD: dict[type[exp.Expr], str] = {
-    exp.Subquery: _BY_ITSELF,
-    exp.Select: _BY_ITSELF,
-    exp.Exists: _BY_ITSELF,
+    **dict.fromkeys((exp.Subquery, exp.Select, exp.Exists), _BY_ITSELF),
     exp.Window: "windows are over the answer's rows: in SELECT, QUALIFY and ORDER BY",
     exp.Star: "name columns in GROUP BY and aggregates; single rows are never shown",
     exp.Interval: "x + INTERVAL 3 DAY moves a date or timestamp",
     exp.DateAdd: "x + INTERVAL 3 DAY",
     exp.DateSub: "x - INTERVAL 3 DAY",
     exp.Filter: "CASE inside the aggregate: SUM(CASE WHEN a THEN x END)",
-    exp.Placeholder: "write the value itself",
-    exp.Parameter: "write the value itself",
-    exp.RegexpLike: "LIKE with % and _",
-    exp.SimilarTo: "LIKE with % and _",
+    **dict.fromkeys((exp.Placeholder, exp.Parameter), "write the value itself"),
+    **dict.fromkeys((exp.RegexpLike, exp.SimilarTo), "LIKE with % and _"),
     exp.BitwiseXor: "POWER(x, 2), or x ** 2",
     exp.CurrentDate: "write the day itself: DATE '2011-01-31'",
     exp.CurrentTimestamp: "write the time itself: TIMESTAMP '2011-01-31 12:00:00'",
@@ -69,46 +65,34 @@ _INSTEAD: dict[type[exp.Expr], str] = {
     exp.In: "IN takes a list of constants: x IN (1, 2)",
     exp.Any: "x IN (1, 2), or x IN (SELECT ...)",
     exp.Tuple: "compare each by itself: a = 1 AND b = 2",
-    exp.Rand: "every question is about all rows; sampling is not supported",
-    exp.TableSample: "every question is about all rows; sampling is not supported",
+    **dict.fromkeys((exp.Rand, exp.TableSample), "every question is about all rows; sampling is not supported"),
     exp.Fetch: "LIMIT 5",
     exp.Mode: "MODE(x) goes in SELECT, HAVING and ORDER BY, and not inside an aggregate, a key or a filter",
     exp.ArgMax: f"{_NOBODYS}, and ORDER BY n DESC LIMIT 1 the first of them",
     exp.ArgMin: f"{_NOBODYS}, and ORDER BY n LIMIT 1 the first of them",
-    exp.GroupConcat: _NOBODYS,
-    exp.ArrayAgg: _NOBODYS,
-    exp.First: _NOBODYS,
-    exp.Last: _NOBODYS,
-    exp.AnyValue: _NOBODYS,
+    **dict.fromkeys((exp.GroupConcat, exp.ArrayAgg, exp.First, exp.Last, exp.AnyValue), _NOBODYS),
     exp.LogicalOr: "COUNT_IF(a) counts the rows; BOOL_OR is for subqueries that group by the unit",
     exp.LogicalAnd: "AVG(a) is the share of rows; BOOL_AND is for subqueries that group by the unit",
     exp.PercentileCont: "PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY x)",
     exp.PercentileDisc: "PERCENTILE_DISC(0.9) WITHIN GROUP (ORDER BY x)",
     exp.All: "compare with one value at a time",
     exp.Order: "ORDER BY goes at the end, or into OVER (...)",
-    exp.Group: _ONE_GROUPING,
-    exp.Cube: _ONE_GROUPING,
-    exp.Rollup: _ONE_GROUPING,
-    exp.GroupingSets: _ONE_GROUPING,
-    exp.Table: "FROM names the table, with an alias at most",
-    exp.TableAlias: "FROM names the table, with an alias at most",
-    exp.WithinGroup: AGGREGATES_ARE,
-    exp.AggFunc: AGGREGATES_ARE,
+    **dict.fromkeys((exp.Group, exp.Cube, exp.Rollup, exp.GroupingSets), _ONE_GROUPING),
+    **dict.fromkeys((exp.Table, exp.TableAlias), "FROM names the table, with an alias at most"),
+    **dict.fromkeys((exp.WithinGroup, exp.AggFunc), AGGREGATES_ARE),
 }
 # the same for functions that only their name tells apart
 _INSTEAD_OF_NAMES = {
     "NOW": "write the time itself: TIMESTAMP '2011-01-31 12:00:00'",
     "TODAY": "write the day itself: DATE '2011-01-31'",
     "REGEXP_MATCHES": "LIKE with % and _",
-    "GEOMEAN": "EXP(AVG(LN(x)))",
-    "GEOMETRIC_MEAN": "EXP(AVG(LN(x)))",
+    **dict.fromkeys(("GEOMEAN", "GEOMETRIC_MEAN"), "EXP(AVG(LN(x)))"),
     "EVERY": "AVG(a) is the share of rows",
 }
 # names of nodes that people would not recognise
 _WORDS: dict[type[exp.Expr], str] = {
     exp.Star: "*",
-    exp.Subquery: "a SELECT inside another",
-    exp.Select: "a SELECT inside another",
+    **dict.fromkeys((exp.Subquery, exp.Select), "a SELECT inside another"),
     exp.DPipe: "||",
     exp.WithinGroup: "WITHIN GROUP",
     exp.GroupingSets: "GROUPING SETS",
@@ -228,3 +212,11 @@ def index_of(node: exp.Expr, columns: int) -> int:
 def is_index(node: exp.Expr) -> bool:
     """Return whether a node is a number as it is written, which means a column in GROUP BY and ORDER BY."""
     return isinstance(node, exp.Literal) and not node.args.get("is_string")
+
+
+def inside(node: exp.Expr) -> exp.Expr:
+    """Return what stands in brackets without a name, however many there are."""
+    while isinstance(node, exp.Subquery) and not node.args.get("alias"):
+        only(node, "this")
+        node = node.this
+    return node

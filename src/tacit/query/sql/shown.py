@@ -107,8 +107,7 @@ class Parts:
         found = dict(self.rows) | dict.fromkeys(self.groupings, INT) | self.asides
         found |= {name: kind_of(key.expression, self.rows) for name, key in self.keys.items()}
         for name, asked in self.aggregates.items():
-            of = None if asked.expression is None else kind_of(asked.expression, self.rows)
-            found[name] = kind_of_aggregate(asked, of)
+            found[name] = kind_of_aggregate(asked, self.rows)
         for name, window in self.windows.items():
             found[name] = window_kind(window, tuple(kind_of(each, found) for each in window.arguments))
         return found

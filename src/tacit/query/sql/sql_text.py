@@ -12,7 +12,9 @@ from functools import cache
 
 from sqlglot import exp
 
+from tacit.query.kind import scale_of
 from tacit.query.language.catalogue import FUNCTIONS
+from tacit.query.language.evaluation import to_text
 from tacit.query.language.functions import Notation, Pen
 from tacit.query.nodes import Aggregate, Call, Column, Expression, Query, Scalar, Value
 
@@ -68,19 +70,10 @@ def show_value(value: Scalar) -> str:
         digits = repr(value)
         return digits if "e" in digits else digits + "e0"
     if isinstance(value, Fraction):
-        return _show_fraction(value)
+        return to_text(value, scale_of(value))
     if isinstance(value, datetime):
         return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
     return str(value) if isinstance(value, int) else f"DATE '{value.isoformat()}'"
-
-
-def _show_fraction(value: Fraction) -> str:
-    scale = 0
-    while (value * 10**scale).denominator != 1:
-        scale += 1
-    digits = str(abs(int(value * 10**scale))).rjust(scale + 1, "0")
-    whole = digits[: len(digits) - scale]
-    return ("-" if value < 0 else "") + whole + ("." + digits[-scale:] if scale else "")
 
 
 def _show_call(call: Call) -> str:
