@@ -32,6 +32,7 @@ from tacit.query.nodes import (
     Scalar,
 )
 from tacit.query.sql.rows import parse_expression
+from tacit.query.sql.sql_text import show_value
 from tacit.query.typecheck import canonical, column_kinds
 from tacit.tables import Declaration, RowUnit, is_auto, read_between
 
@@ -401,14 +402,14 @@ def binned(frame: Frame, column: str, bins: object, between: object = None) -> Q
         raise QueryRefused("a histogram is grouped only by its bins\nhint: leave out group_by, or filter with where")
     edges = _edges(frame, column, bins, between)
     written = f'"{column}"' if column in frame.declaration.columns else column
-    cases = [f"WHEN {written} < {_text(high)} THEN {_text(low)}" for low, high in pairwise(edges[:-1])]
-    name = f"{column}_from"
-    last = _text(edges[-2])
+    texts = [show_value(_short(edge)) for edge in edges[:-1]]
+    cases = [f"WHEN {written} < {high} THEN {low}" for low, high in pairwise(texts)]
+    name, last = f"{column}_from", texts[-1]
     filtered = add_where(frame, f"{written} IS NOT NULL")
     derived = add_derived(
         filtered, {name: f"CASE {' '.join(cases)} ELSE {last} END" if cases else f"{last} + 0 * {written}"}
     )
-    keyed = add_keys(derived, [name], [_key(edge) for edge in edges[:-1]])
+    keyed = add_keys(derived, [name], [_short(edge) for edge in edges[:-1]])
     return make_query(keyed, {"count": AggregateSpec("count")})
 
 
@@ -467,17 +468,5 @@ def _edges(frame: Frame, column: str, bins: object, between: object) -> list[Fra
 
 
 def _short(edge: Fraction) -> Fraction:
+    """Return an edge as a decimal of few digits."""
     return Fraction(round(edge * 10**EDGE_DIGITS), 10**EDGE_DIGITS)
-
-
-def _text(edge: Fraction) -> str:
-    """Return an edge as SQL text, rounded to EDGE_DIGITS digits unless it is a short decimal."""
-    if edge.denominator == 1:
-        return str(edge)
-    steps = round(edge * 10**EDGE_DIGITS)
-    whole_part, rest = divmod(abs(steps), 10**EDGE_DIGITS)
-    return f"{'-' * (steps < 0)}{whole_part}.{rest:0{EDGE_DIGITS}d}".rstrip("0")
-
-
-def _key(edge: Fraction) -> Any:
-    return int(edge) if edge.denominator == 1 else Fraction(_text(edge))

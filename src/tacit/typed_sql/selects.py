@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import pyarrow as pa
 
 if TYPE_CHECKING:
-    from tacit.typed_sql.running import Connection
+    from tacit.typed_sql.writing import Connection
 from tacit.typed_sql.types import INT64, Type, of_arrow
 from tacit.typed_sql.values import Column, Constant, Value, as_value, columns_in, quoted
 

@@ -115,27 +115,27 @@ def _without_idle_rounding(checked: CheckedCall, kind_of: KindOf) -> Expression:
     return Call(checked.call.function, (inner,)) if places == 0 else checked.call
 
 
+def _extreme_of(name: str, meaning: str, *, last: bool) -> Function:
+    return Function(
+        name,
+        f"{name.upper()}(a, b)",
+        meaning,
+        _extreme_kind,
+        adapt=all_adapted,
+        rewrite=_in_one_order,
+        evaluate=_extreme(last=last),
+        cost=Cost(mentions=2, text_bytes=same_bytes),
+    )
+
+
+def _to_whole(name: str, meaning: str, run: Callable[[Any], int | None]) -> Function:
+    form, kind = f"{name.upper()}(a)", gives(INT, number)
+    return Function(name, form, meaning, kind, strict(run), rewrite=_without_idle_rounding, counts=(1,))
+
+
 NUMBERS = (
-    Function(
-        "least",
-        "LEAST(a, b)",
-        "the first in order of those that are not NULL; NULL if all are",
-        _extreme_kind,
-        adapt=all_adapted,
-        rewrite=_in_one_order,
-        evaluate=_extreme(last=False),
-        cost=Cost(mentions=2, text_bytes=same_bytes),
-    ),
-    Function(
-        "greatest",
-        "GREATEST(a, b)",
-        "the last in order of those that are not NULL; NULL if all are",
-        _extreme_kind,
-        adapt=all_adapted,
-        rewrite=_in_one_order,
-        evaluate=_extreme(last=True),
-        cost=Cost(mentions=2, text_bytes=same_bytes),
-    ),
+    _extreme_of("least", "the first in order of those that are not NULL; NULL if all are", last=False),
+    _extreme_of("greatest", "the last in order of those that are not NULL; NULL if all are", last=True),
     Function(
         "abs",
         "ABS(a)",
@@ -158,24 +158,8 @@ NUMBERS = (
         counts=(1, 2),
         cost=Cost(mentions=4),
     ),
-    Function(
-        "floor",
-        "FLOOR(a)",
-        "the last whole number up to a, as an int; NULL beyond 64 bits and for ±Inf",
-        gives(INT, number),
-        evaluate=strict(floor_of),
-        counts=(1,),
-        rewrite=_without_idle_rounding,
-    ),
-    Function(
-        "ceil",
-        "CEIL(a)",
-        "the first whole number from a on, as an int; NULL beyond 64 bits and for ±Inf",
-        gives(INT, number),
-        evaluate=strict(ceil_of),
-        counts=(1,),
-        rewrite=_without_idle_rounding,
-    ),
+    _to_whole("floor", "the last whole number up to a, as an int; NULL beyond 64 bits and for ±Inf", floor_of),
+    _to_whole("ceil", "the first whole number from a on, as an int; NULL beyond 64 bits and for ±Inf", ceil_of),
 )
 
 
@@ -187,23 +171,15 @@ _LOWER = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz
 _UPPER = str.maketrans("abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 
 
+def _fold(name: str, meaning: str, letters: dict[int, int]) -> Function:
+    cost = Cost(mentions=3, bytes_read=looks(2), text_bytes=same_bytes)
+    run = strict(lambda value: value.translate(letters))
+    return Function(name, f"{name.upper()}(a)", meaning, text, run, cost=cost)
+
+
 FOLDS = (
-    Function(
-        "lower",
-        "LOWER(a)",
-        "A to Z become a to z; no other character changes",
-        text,
-        evaluate=strict(lambda value: value.translate(_LOWER)),
-        cost=Cost(mentions=3, bytes_read=looks(2), text_bytes=same_bytes),
-    ),
-    Function(
-        "upper",
-        "UPPER(a)",
-        "a to z become A to Z; no other character changes",
-        text,
-        evaluate=strict(lambda value: value.translate(_UPPER)),
-        cost=Cost(mentions=3, bytes_read=looks(2), text_bytes=same_bytes),
-    ),
+    _fold("lower", "A to Z become a to z; no other character changes", _LOWER),
+    _fold("upper", "a to z become A to Z; no other character changes", _UPPER),
     Function(
         "trim",
         "TRIM(a)",

@@ -6,7 +6,7 @@ known yet and may be names of columns as well. A tree's other columns are the ta
 key's expression is replaced by the key, or the SELECT is refused.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import isfinite
@@ -17,6 +17,8 @@ from sqlglot import exp
 from tacit.errors import QueryRefused, printable
 from tacit.query.after.after_check import kind_of_aggregate
 from tacit.query.after.windows import WINDOWS, window_kind
+from tacit.query.check import check
+from tacit.query.compound import Aside, Branch
 from tacit.query.kind import INT, Kind, value_of
 from tacit.query.limits import limit_expression
 from tacit.query.nodes import (
@@ -26,7 +28,9 @@ from tacit.query.nodes import (
     Expression,
     Key,
     Ordering,
+    Output,
     PostProcessing,
+    Query,
     RowsAround,
     Value,
     Window,
@@ -37,9 +41,11 @@ from tacit.query.nodes import (
 )
 from tacit.query.sql.expressions import Reader
 from tacit.query.sql.parse import read_node
-from tacit.query.sql.refusals import index_of, is_index, only, refusal
-from tacit.query.sql.sql_text import aggregate_text
-from tacit.query.typecheck import canonical, kind_of
+from tacit.query.sql.refusals import index_of, inside, instead, is_index, name_of, only, refusal
+from tacit.query.sql.rows import Rows, both
+from tacit.query.sql.sql_text import aggregate_text, show, unique
+from tacit.query.typecheck import canonical, column_kinds, kind_of
+from tacit.tables import Declaration, RowUnit
 
 # No table has a column of such a name.
 _MADE_UP = "\x00"
@@ -310,3 +316,86 @@ def _end_of_frame(spec: exp.Expr, end: str) -> int | None:
     if isinstance(given, exp.Literal) and str(given.this).isdigit() and len(str(given.this)) < 10:
         return int(str(given.this)) * (-1 if side == "PRECEDING" else 1)
     raise refusal(spec, "this frame is not in the language", "ROWS BETWEEN 6 PRECEDING AND CURRENT ROW")
+
+
+_ONE_NUMBER = "(SELECT AVG(x) FROM t WHERE ...) is one number; HAVING, ORDER BY and the SELECT list may compute with it"
+
+
+@dataclass
+class Asides:
+    """The further questions of one SELECT, under made-up names until the answer has its own."""
+
+    rows: Rows
+    parts: Parts
+    modes: dict[str, Expression] = field(default_factory=dict)  # the grouping of each mode
+    selects: list[tuple[Query, dict[str, str]]] = field(default_factory=list)  # and the name of each output
+
+    def mode(self, node: exp.Expr) -> Column:
+        """Return the column that MODE(x) is."""
+        only(node, "this")
+        if not isinstance(node.this, exp.Expr):
+            raise refusal(node, "MODE needs an argument", "MODE(x), or MODE() WITHIN GROUP (ORDER BY x)")
+        kinds = column_kinds(self.rows.declaration)
+        wanted = canonical(self.rows.row(node.this), kinds)
+        for name, known in self.modes.items():
+            if known == wanted:
+                return Column(name)
+        name = self.parts.aside(kind_of(wanted, kinds))
+        self.modes[name] = wanted
+        return Column(name)
+
+    def select(self, node: exp.Expr, branch: Branch, declaration: Declaration) -> Expression:
+        """Return the number that a SELECT in brackets is; `declaration` is of the rows that it is about."""
+        query, after = branch.query, branch.query.after
+        if branch.asides or query.keys or len(query.columns) != 1 or replace(after, shown=()) != PostProcessing():
+            raise refusal(
+                node, "a SELECT in brackets must be one aggregate, without GROUP BY, HAVING and LIMIT", _ONE_NUMBER
+            )
+        shown = after.shown[0].expression if after.shown else Column(query.columns[0])
+        asked = replace(query, after=PostProcessing(), columns=())
+        for known, names in self.selects:
+            if known == asked:
+                return renamed(shown, names)
+        kinds = column_kinds(declaration)
+        names = {output.name: self.parts.aside(kind_of_aggregate(output.aggregate, kinds)) for output in query.outputs}
+        self.selects.append((asked, names))
+        return renamed(shown, names)
+
+    def named(self, taken: Collection[str]) -> dict[str, str]:
+        """Return the name in the answer of each column, by its made-up one."""
+        found: dict[str, str] = {}
+        wanted = [(name, f"MODE({show(each)})") for name, each in self.modes.items()]
+        wanted += [(name, f"(SELECT {output})") for _, names in self.selects for output, name in names.items()]
+        for name, text in wanted:
+            found[name] = unique(text, {*taken, *found.values()})
+        return found
+
+    def finished(self, query: Query, names: Mapping[str, str]) -> tuple[Aside, ...]:
+        """Return the further questions of a checked one: by its answer's names for their columns."""
+        asides = [self._by_mode(query, names[name], each) for name, each in self.modes.items()]
+        for asked, own in self.selects:
+            asides.append(Aside(asked, tuple((names[name], output) for output, name in own.items()), is_mode=False))
+        return tuple(asides)
+
+    def _by_mode(self, query: Query, column: str, expression: Expression) -> Aside:
+        declaration = self.rows.declaration
+        counted = Aggregate("count" if isinstance(declaration.unit, RowUnit) else "count_units")
+        known = Call("not", (Call("is_null", (expression,)),))
+        asked = replace(
+            query,
+            outputs=(Output(unique("n", {column, *(key.name for key in query.keys)}), counted),),
+            where=both(query.where, known, declaration),
+            keys=(*query.keys, Key(column, expression)),
+            after=PostProcessing(),
+            columns=(),
+        )
+        checked = check(asked, declaration, names=self.rows.columns, within=self.rows.steps)
+        return Aside(checked, ((column, column),), is_mode=True)
+
+
+def inner_select(node: exp.Expr) -> exp.Select:
+    """Return the SELECT that stands in brackets in an expression of the answer."""
+    inner = inside(node)
+    if not isinstance(inner, exp.Select):
+        raise refusal(node, f"{name_of(inner)} in brackets is not in the language", instead(inner))
+    return inner

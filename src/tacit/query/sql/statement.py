@@ -34,14 +34,22 @@ from tacit.query.nodes import (
     Window,
     columns_of,
 )
-from tacit.query.sql.asides import Asides, inner_select
 from tacit.query.sql.expressions import Reader, Resolve, match
 from tacit.query.sql.from_clause import from_rows, unaliased, with_names
 from tacit.query.sql.parse import read_node
 from tacit.query.sql.per_unit import aggregated
 from tacit.query.sql.refusals import FRACTIONS, KINDS, PAIRS, index_of, is_index, only, refusal
 from tacit.query.sql.rows import Env, Rows, table_rows
-from tacit.query.sql.shown import Parts, WindowReader, is_made_up, key_name, read_order, with_answer_names
+from tacit.query.sql.shown import (
+    Asides,
+    Parts,
+    WindowReader,
+    inner_select,
+    is_made_up,
+    key_name,
+    read_order,
+    with_answer_names,
+)
 from tacit.query.sql.sql_text import aggregate_name, aggregate_text, text_name, unique
 from tacit.query.typecheck import column_kinds
 from tacit.tables import Declaration
