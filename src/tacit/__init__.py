@@ -154,7 +154,7 @@ _HOMES = {
 
 def __getattr__(name: str) -> object:
     """Load a public name from its module, once (PEP 562)."""
-    if name == "local":  # a room with names of its own: tacit.local.choose, tacit.local.Collector
+    if name == "local":  # a room with its own names: tacit.local.choose, tacit.local.Collector
         return importlib.import_module("tacit.local")
     home = _HOMES.get(name)
     if home is None:

@@ -309,7 +309,7 @@ def quantile_of_sum(count: float, confidence: Fraction) -> float:
 
 
 def _columns(level: Level, confidence: Fraction) -> list[NoisyColumn]:
-    """Return every output of a level, each number with the interval of its own error.
+    """Return every output of a level, each number with its own interval.
 
     Numbers with nearly equal errors are computed together, with the largest of them.
     """

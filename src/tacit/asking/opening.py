@@ -289,7 +289,7 @@ def _asked_as(
     *,
     is_declared: bool,
 ) -> Table:
-    """Return the handle of a table; a frame that is not declared by name and version gets a mark of its own."""
+    """Return the handle of a table; a frame that is not declared by name and version gets its own mark."""
     is_frame = opened.identity is None
     mark = "" if not is_frame else DECLARED if is_declared else fresh_bytes(MARK_BYTES).hex()
     forgotten = (FORGOTTEN,) if is_frame and not is_declared and book.durable else ()

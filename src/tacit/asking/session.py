@@ -84,7 +84,7 @@ class Session:
     hold: Fraction | None = None  # the public clock's ticks, in seconds; None: answers leave when they are ready
 
     def about(self, relation: Relation | None, beside: Beside | None = None) -> "Session":
-        """Return a session about a relation of this table: the same people, budget and ledger, and rows of its own.
+        """Return a session about a relation of this table: the same people, budget and ledger, and its own rows.
 
         `declaration` is then the relation's. Answers and facts have keys of their own, by what the relation is, and by
         what is declared of the other tables in it: they must be about the same people.
