@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, get_args
+from typing import Any, assert_never, get_args
 
 from tacit.errors import InvalidParameter, QueryRefused, TacitError
 from tacit.json_wire import scalar_from, scalar_record
@@ -60,6 +60,7 @@ PAIRS_MAX = 64
 AGGREGATES_MAX = 100
 
 Record = Mapping[str, Any]
+Sent = Expression | Key | Ordering | Output | Fraction | int | str | tuple[Any, ...] | None
 
 # which parts each aggregate may have beside its expression
 _RANGE = ("between", "step")
@@ -143,7 +144,7 @@ def _refuse_others(query: Query, declaration: Declaration) -> None:
 # --- writing ---
 
 
-def written(given: object) -> Any:
+def written(given: Sent) -> Any:
     """Return an expression, a key, an order or an output as JSON values; fractions are texts, tuples lists."""
     match given:
         case Column():
@@ -166,7 +167,10 @@ def written(given: object) -> Any:
             return [written(each) for each in given]
         case Fraction():
             return to_text(given)
-    return given
+        case None | int() | str():
+            return given
+        case _:
+            assert_never(given)
 
 
 # --- rows that are computed first ---
