@@ -47,16 +47,9 @@ _READ_ONCE = Cost(bytes_read=looks(1))
 
 def _cast(target: Kind, run: Callable[..., Any], meaning: str, *sources: str, cost: Cost = _READ_ONCE) -> Function:
     """Return the cast to every kind but decimal, which needs its digits."""
-    return Function(
-        f"cast_{target.type}",
-        f"CAST(a AS {target.type.upper()})",
-        meaning,
-        _cast_kind(target, sources),
-        rewrite=_without_idle_cast(target),
-        evaluate=strict(run),
-        notation=Notation(_write_cast(target.type)),
-        cost=cost,
-    )
+    name, form, kind = f"cast_{target.type}", f"CAST(a AS {target.type.upper()})", _cast_kind(target, sources)
+    notation, rewrite = Notation(_write_cast(target.type)), _without_idle_cast(target)
+    return Function(name, form, meaning, kind, strict(run), rewrite=rewrite, notation=notation, cost=cost)
 
 
 def _cast_kind(target: Kind, sources: tuple[str, ...]) -> TypeRule:

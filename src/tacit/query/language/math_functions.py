@@ -7,7 +7,6 @@ are as near as the machine's own library of such functions has them, which is wi
 import math
 from collections.abc import Callable
 from datetime import date, datetime
-from typing import Any
 
 from tacit.errors import QueryRefused
 from tacit.query.kind import DATE, FLOAT, INT_MOST, TEXT, Kind, phrase
@@ -42,10 +41,6 @@ def _whole_quotient(top: int, bottom: int) -> int | None:
 # --- roots, powers, logarithms ---
 
 
-def _of_floats(run: Callable[..., float | None]) -> Callable[..., Any]:
-    return strict(lambda *values: settled(run(*map(as_float, values))))
-
-
 def _above_zero(run: Callable[[float], float]) -> Callable[[float], float | None]:
     return lambda value: None if value <= 0 else math.inf if value == math.inf else run(value)
 
@@ -75,16 +70,8 @@ def _power(base: float, exponent: float) -> float | None:
 
 
 def _real(name: str, form: str, meaning: str, evaluate: Callable[..., float | None], *, count: int = 1) -> Function:
-    return Function(
-        name,
-        form,
-        meaning,
-        gives(FLOAT, any_numbers),
-        adapt=as_floats,
-        evaluate=_of_floats(evaluate),
-        cost=Cost(mentions=2),
-        counts=(count,),
-    )
+    kind, run = gives(FLOAT, any_numbers), strict(lambda *values: settled(evaluate(*map(as_float, values))))
+    return Function(name, form, meaning, kind, run, as_floats, cost=Cost(mentions=2), counts=(count,))
 
 
 MATHS = (

@@ -12,6 +12,7 @@ from tacit.errors import QueryRefused
 from tacit.query.kind import BOOL, DATE, FLOAT, INT, Kind, common, fits, phrase, value_of
 from tacit.query.language.evaluation import remainder
 from tacit.query.language.functions import (
+    Adapt,
     BytesOf,
     CheckedCall,
     Cost,
@@ -21,6 +22,7 @@ from tacit.query.language.functions import (
     Notation,
     Pen,
     Rewrite,
+    TypeRule,
     adapted_together,
     aligned,
     all_adapted,
@@ -70,17 +72,8 @@ _equal_in_order = _in_order("=", "=")
 
 
 def _comparison(name: str, form: str, meaning: str, mirror: str, compare: Callable[[Any, Any], Any]) -> Function:
-    return Function(
-        name,
-        form,
-        meaning,
-        _comparison_kind,
-        adapt=all_adapted,
-        rewrite=_in_order(name, mirror),
-        evaluate=strict(lambda left, right: bool(compare(*aligned(left, right)))),
-        notation=infix(name),
-        cost=_TWICE,
-    )
+    run, rewrite = strict(lambda left, right: bool(compare(*aligned(left, right)))), _in_order(name, mirror)
+    return Function(name, form, meaning, _comparison_kind, run, all_adapted, rewrite, infix(name), _TWICE)
 
 
 def _comparison_kind(kinds: Kinds, where: CheckedCall) -> Kind:
@@ -119,25 +112,17 @@ def _without_double_not(checked: CheckedCall, _kind_of: KindOf) -> Expression:
     return inner.arguments[0] if isinstance(inner, Call) and inner.function == "not" else checked.call
 
 
+def _junction(name: str, meaning: str, *, decides: bool) -> Function:
+    def run(*parts: bool | None) -> bool | None:
+        return decides if decides in parts else None if None in parts else not decides
+
+    sign = name.upper()
+    return Function(name, f"a {sign} b", meaning, _logic_kind, run, rewrite=_joined, notation=infix(sign))
+
+
 _LOGIC = (
-    Function(
-        "and",
-        "a AND b",
-        "false if any part is false, else NULL if any is NULL, else true",
-        _logic_kind,
-        rewrite=_joined,
-        evaluate=lambda *parts: False if False in parts else None if None in parts else True,
-        notation=infix("AND"),
-    ),
-    Function(
-        "or",
-        "a OR b",
-        "true if any part is true, else NULL if any is NULL, else false",
-        _logic_kind,
-        rewrite=_joined,
-        evaluate=lambda *parts: True if True in parts else None if None in parts else False,
-        notation=infix("OR"),
-    ),
+    _junction("and", "false if any part is false, else NULL if any is NULL, else true", decides=False),
+    _junction("or", "true if any part is true, else NULL if any is NULL, else false", decides=True),
     Function(
         "not",
         "NOT a",
@@ -289,10 +274,6 @@ def _difference(checked: CheckedCall, kind_of: KindOf) -> Call:
     return _as_floats_beside_one(checked, kind_of)
 
 
-def _arithmetic(operate: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    return strict(lambda left, right: settled(operate(*aligned(left, right))))
-
-
 def _divided(top: Any, bottom: Any) -> Any:
     return None if bottom == 0 else settled(as_float(top) / as_float(bottom))
 
@@ -304,34 +285,23 @@ def _negative_constant(checked: CheckedCall, _kind_of: KindOf) -> Expression:
     return checked.call
 
 
+def _exact(
+    sign: str, meaning: str, kind: TypeRule, operate: Callable[[Any, Any], Any], adapt: Adapt = _as_floats_beside_one
+) -> Function:
+    run = strict(lambda left, right: settled(operate(*aligned(left, right))))
+    return Function(sign, f"a {sign} b", meaning, kind, run, adapt, notation=infix(sign))
+
+
 _ARITHMETIC = (
-    Function(
-        "+",
-        "a + b",
-        "their sum; an int out of 64 bits is NULL; Inf − Inf is NULL",
-        _sum_kind,
-        adapt=_as_floats_beside_one,
-        evaluate=_arithmetic(operator.add),
-        notation=infix("+"),
-    ),
-    Function(
+    _exact("+", "their sum; an int out of 64 bits is NULL; Inf − Inf is NULL", _sum_kind, operator.add),
+    _exact(
         "-",
-        "a - b",
         "a + (−b), without rounding twice; an int out of 64 bits is NULL",
         _sum_kind,
+        operator.sub,
         adapt=_difference,
-        evaluate=_arithmetic(operator.sub),
-        notation=infix("-"),
     ),
-    Function(
-        "*",
-        "a * b",
-        "their product; an int out of 64 bits is NULL; 0 × Inf is NULL",
-        _product_kind,
-        adapt=_as_floats_beside_one,
-        evaluate=_arithmetic(operator.mul),
-        notation=infix("*"),
-    ),
+    _exact("*", "their product; an int out of 64 bits is NULL; 0 × Inf is NULL", _product_kind, operator.mul),
     Function(
         "/",
         "a / b",
