@@ -7,15 +7,3 @@ from tacit.auditing.question_audit import audit_plan, audit_question
 from tacit.auditing.result import AuditResult
 from tacit.auditing.selftest import run_selftest
 from tacit.auditing.sequential import bet_on
-
-__all__ = [
-    "SUBJECTS",
-    "AuditResult",
-    "audit",
-    "audit_mechanism",
-    "audit_model",
-    "audit_plan",
-    "audit_question",
-    "bet_on",
-    "run_selftest",
-]

@@ -5,18 +5,3 @@ from tacit.engine.derived import Stored, derived_source
 from tacit.engine.engine import FAILED, Engine, ExecutionPath, open_engine
 from tacit.engine.joining import read_public
 from tacit.engine.kernel.compiled import interpreted_kernel, is_possible, is_ready, warm_up
-
-__all__ = [
-    "FAILED",
-    "CodedRows",
-    "Engine",
-    "ExecutionPath",
-    "Stored",
-    "derived_source",
-    "interpreted_kernel",
-    "is_possible",
-    "is_ready",
-    "open_engine",
-    "read_public",
-    "warm_up",
-]

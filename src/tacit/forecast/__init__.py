@@ -3,18 +3,3 @@
 from tacit.forecast.plan_text import PEOPLE, ROWS_MOST, learning_in_words, plan_in_words
 from tacit.forecast.solving import Solved, Wanted, group_rows, solve_epsilon
 from tacit.forecast.target import closer_words, expected_error, refuse_useless, useless_line
-
-__all__ = [
-    "PEOPLE",
-    "ROWS_MOST",
-    "Solved",
-    "Wanted",
-    "closer_words",
-    "expected_error",
-    "group_rows",
-    "learning_in_words",
-    "plan_in_words",
-    "refuse_useless",
-    "solve_epsilon",
-    "useless_line",
-]

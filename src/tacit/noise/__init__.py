@@ -19,35 +19,3 @@ from tacit.noise.laplace import DiscreteLaplace, laplace_tables
 from tacit.noise.mechanism import Gaussian, Laplace, warning
 from tacit.noise.staircase import DiscreteStaircase
 from tacit.noise.threshold import WIDTH, IntegerNoise, ThresholdTable
-
-__all__ = [
-    "CHANCE_BITS",
-    "ONE",
-    "PIECE_WORDS",
-    "SMALL",
-    "WIDTH",
-    "Bernoulli",
-    "Bits",
-    "DiscreteGaussian",
-    "DiscreteLaplace",
-    "DiscreteStaircase",
-    "Gaussian",
-    "IntegerNoise",
-    "Keystream",
-    "Laplace",
-    "ThresholdTable",
-    "add_steps",
-    "draw_below",
-    "draw_below_each",
-    "draw_flips",
-    "draw_heads",
-    "draw_heads_each",
-    "draw_packed_heads",
-    "fresh_bytes",
-    "gaussian_table",
-    "is_float",
-    "is_whole",
-    "keystream_is_as_published",
-    "laplace_tables",
-    "warning",
-]

@@ -4,33 +4,3 @@ from tacit.pictures.lines import Axis, LevelLine, Look, decades, line_panel, mar
 from tacit.pictures.look import BLUE, GREEN, INK, ORANGE, PALE, PINK, RED, Spec, page, themed
 from tacit.pictures.sheet import NARROW, Order, Panel, Sheet, SheetCell, chart
 from tacit.pictures.writer import as_chart, as_svg, check_path, write
-
-__all__ = [
-    "BLUE",
-    "GREEN",
-    "INK",
-    "NARROW",
-    "ORANGE",
-    "PALE",
-    "PINK",
-    "RED",
-    "Axis",
-    "LevelLine",
-    "Look",
-    "Order",
-    "Panel",
-    "Sheet",
-    "SheetCell",
-    "Spec",
-    "as_chart",
-    "as_svg",
-    "chart",
-    "check_path",
-    "decades",
-    "line_panel",
-    "mark_at",
-    "page",
-    "side_by_side",
-    "themed",
-    "write",
-]

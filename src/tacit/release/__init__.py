@@ -2,15 +2,3 @@
 
 from tacit.release.noisy import release, release_choice, release_integers
 from tacit.release.noisy_table import NoisyTable, basis_in, joined, keys_from, keys_record, stamp_in
-
-__all__ = [
-    "NoisyTable",
-    "basis_in",
-    "joined",
-    "keys_from",
-    "keys_record",
-    "release",
-    "release_choice",
-    "release_integers",
-    "stamp_in",
-]

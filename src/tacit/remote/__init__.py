@@ -1,5 +1,3 @@
 """Tables on a server, asked with the same words as tables that are open here."""
 
 from tacit.remote.tables import RemotePlan, RemoteQuestion, RemoteTable, Server, connect
-
-__all__ = ["RemotePlan", "RemoteQuestion", "RemoteTable", "Server", "connect"]

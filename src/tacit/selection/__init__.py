@@ -4,22 +4,3 @@ from tacit.selection.quantile import BEYOND, EXTREME_BITS, Rate, Target, draw_qu
 from tacit.selection.selection import Exponential, NoisyMax, PermuteAndFlip, Selection, pick
 from tacit.selection.sparse_vector import AboveThreshold, answer_runs
 from tacit.selection.top_k import TopK, pick_all
-
-__all__ = [
-    "BEYOND",
-    "EXTREME_BITS",
-    "AboveThreshold",
-    "Exponential",
-    "NoisyMax",
-    "PermuteAndFlip",
-    "Rate",
-    "Selection",
-    "Target",
-    "TopK",
-    "answer_runs",
-    "draw_quantiles",
-    "levels_of",
-    "pick",
-    "pick_all",
-    "rows_for",
-]

@@ -9,27 +9,3 @@ from tacit.server.problems import Problem, unknown
 from tacit.server.turns import Turns
 from tacit.server.watching import Watching, log_failures_to, log_to_stderr
 from tacit.server.workers import WORKERS_MAX, share_of, usual_workers
-
-__all__ = [
-    "WORKERS_MAX",
-    "Desk",
-    "KnowsTokens",
-    "Listening",
-    "OutsidePages",
-    "Problem",
-    "Turns",
-    "Visits",
-    "Watching",
-    "check_listening",
-    "language_of",
-    "log_failures_to",
-    "log_to_stderr",
-    "make_app",
-    "own_hosts",
-    "page",
-    "say_in",
-    "serve",
-    "share_of",
-    "unknown",
-    "usual_workers",
-]
