@@ -13,7 +13,7 @@ from tacit.asking import Table
 from tacit.engine.coded import judging
 from tacit.learning import AdditiveClassifier, AdditiveRegressor, Holdout, LinearRegression, Rounds, SqlModel
 from tacit.learning.scoring import judge
-from tacit.learning.scoring.judge import Score, score_model
+from tacit.learning.scoring.judge import Score, plan_score, score_model
 from tacit.learning.scoring.measures import FINE_EDGES, cells_for, numbers, two_classes
 from tacit.plan import UNIT, ChanceCells, CodedPlan, ErrorSums, Judgement, Merit, ScoreCells
 from tests.learning.coded_people import ROWS, people, plan_of, scores_of
@@ -88,7 +88,9 @@ def test_cells_count_what_a_plain_program_counts():
 
 def test_a_score_is_near_the_truth_and_its_interval_holds_it():
     rows = rows_of(6000, seed=3)
-    score = score_model(people_table(rows), MODEL.scoring(people_table(rows)), 8, is_fresh="unknown")
+    table = people_table(rows)
+    scoring = MODEL.scoring(table)
+    score = score_model(table, scoring, plan_score(table, scoring, 8), "unknown")
     age, bought = rows.column("age").to_numpy(), np.array(rows.column("buys").to_pylist()) == "yes"
     chance = 1 / (1 + np.exp(4 - 0.08 * age))
     # seen people are all there are, so only noise and cells are in the way: half of the ± is 1 s.d. of luck, and more
@@ -103,7 +105,8 @@ def test_a_score_is_near_the_truth_and_its_interval_holds_it():
 def test_errors_of_numbers_are_near_the_truth():
     rows = rows_of(6000, seed=4)
     table = people_table(rows)
-    score = score_model(table, NUMBERS.scoring(table), 4, is_fresh="unknown", largest_error=40)
+    scoring = NUMBERS.scoring(table)
+    score = score_model(table, scoring, plan_score(table, scoring, 4, largest_error=40), "unknown")
     hours, age = (rows.column(name).to_numpy() for name in ("hours", "age"))
     error = hours - (10 + 0.5 * age)
     truth = {"RMSE": math.sqrt((error**2).mean()), "MAE": abs(error).mean(), "R²": 1 - (error**2).mean() / hours.var()}

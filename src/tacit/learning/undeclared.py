@@ -37,7 +37,7 @@ from tacit.ledger import Learning
 from tacit.plan import CodedPlan, Fact, Spend, WantedFact, make_plan, make_spend, unseen_columns
 from tacit.privacy import ApproximateLoss, GaussianNoise, Number, decimal_meaning
 from tacit.query import Aggregate, Column, Frame, Output, Query, Scalar
-from tacit.tables import ColumnFacts
+from tacit.tables import ColumnFacts, Declaration
 
 Kind = Literal["classifier", "regressor", "transformer"]
 
@@ -46,6 +46,7 @@ Kind = Literal["classifier", "regressor", "transformer"]
 FOR_RANGES = Fraction(1, 5)
 FOR_KEYS = Fraction(1, 10)
 KEYS_SHOWN = 6
+KEYS = "keys "  # the facts which values columns have begin so
 # Unlisted classes are found for columns of these types.
 CLASSES = ("text", "int")
 # Before keys are found, these stand in for them in a plan.
@@ -63,7 +64,7 @@ class Ask:
 
     def learn(self, analyst: str | None, learned: list[Fact]) -> None:
         """Charge for each fact and learn it, as a part of the fit's call; add it to `learned`."""
-        session, keys = self.session, [each for each in self.wanted if _has_keys(each)]
+        session, keys = self.session, [each for each in self.wanted if each.key.startswith(KEYS)]
         with holding(session.hold):
             if len(keys) < len(self.wanted):
                 query = _of_ranges(session, self.ranges)
@@ -216,27 +217,29 @@ def known_columns(
 
     A classifier's target is one of several values; a transformer has none, and its features are numbers.
     """
-    declaration, classes, numbers_only = table.session.declaration, kind == "classifier", kind == "transformer"
+    session, declaration = table.session, table.session.declaration
     if isinstance(names, str) or table.frame.derived:
         return KnownColumns(table, names, epsilon)  # type: ignore[arg-type] # refused where features are read
     named = None if names is None else tuple(names)
-    columns = _columns_read(declaration.columns, declaration.unit, named, target, numbers_only=numbers_only)
-    ranges, keys = _lacking(declaration.columns, columns, target if classes else None, numbers_only=numbers_only)
+    columns, ranges, keys = _columns_read(declaration, named, target, kind)
     if not (ranges or keys) or not read_learn(learn).allowed:
         return KnownColumns(table, named, epsilon)
-    session, whole = table.session, decimal_meaning(epsilon, name="epsilon")
-    spend = _spend_share(session, whole, FOR_RANGES)
+    whole, budget = decimal_meaning(epsilon, name="epsilon"), session.registered.budget
+    spend, of_keys = (make_spend(whole * share, None, None, budget) for share in (FOR_RANGES, FOR_KEYS))
     found, wanted, known, unseen = _ranges(session, ranges, spend, analyst)
     for name in keys:
-        want = _wanted_keys(session, name, _spend_share(session, whole, FOR_KEYS), len(keys))
-        fact, values = _known_keys(session, want, analyst)
-        wanted += [want] if fact is None else []
-        known += [] if fact is None else [fact]
-        if fact is None:
-            values = TEXTS_STANDING_IN if declaration.columns[name].type == "text" else NUMBERS_STANDING_IN
-        found[name] = replace(declaration.columns[name], keys=values)
+        facts, want = declaration.columns[name], _wanted_keys(session, name, of_keys, len(keys))
+        fact = session.recall_fact(want.key, analyst)
+        stored = None if fact is None else session.ledger.stored(fact.entry)
+        if fact is None or stored is None:
+            wanted.append(want)
+            values = TEXTS_STANDING_IN if facts.type == "text" else NUMBERS_STANDING_IN
+        else:
+            known.append(fact)
+            values = tuple(untagged(json.loads(stored.answer)["values"]))
+        found[name] = replace(facts, keys=values)
     empty = [name for name in keys if not found[name].keys]
-    _refuse_nothing(columns, (*empty, *unseen), target, found.get(str(target)) if classes else None)
+    _refuse_nothing(columns, (*empty, *unseen), target, found.get(str(target)) if kind == "classifier" else None)
     return KnownColumns(
         with_facts(table, {name: each for name, each in found.items() if name not in (*empty, *unseen)}),
         tuple(name for name in columns if name not in (*empty, *unseen, target)),
@@ -249,19 +252,22 @@ def known_columns(
     )
 
 
-def _lacking(
-    facts: Mapping[str, ColumnFacts], columns: Sequence[str], class_target: str | None, *, numbers_only: bool
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the columns with an undeclared range, and those with undeclared keys; for other columns neither can be
-    learned."""
-    open_ones = [name for name in columns if facts[name].keys is None and facts[name].between is None]
-    keys = [
-        name
-        for name in open_ones
-        if facts[name].type in (CLASSES if name == class_target else () if numbers_only else ("text",))
-    ]
-    ranges = [name for name in open_ones if facts[name].type in NUMBERS and name not in (*keys, class_target)]
-    return tuple(ranges), tuple(keys)
+def _columns_read(
+    declaration: Declaration, names: Sequence[str] | None, target: str | None, kind: Kind
+) -> tuple[list[str], tuple[str, ...], tuple[str, ...]]:
+    """Return the columns that a fit reads, and those with a range, or with keys, to learn. The fit refuses others."""
+    facts = declaration.columns
+    if names is None:
+        names = [name for name in facts if name != target]
+        if kind == "transformer":
+            names = [name for name in names if facts[name].type in NUMBERS and facts[name].keys is None]
+    wanted = dict.fromkeys([*names, *([] if target is None else [target])])
+    columns = [name for name in wanted if isinstance(name, str) and name in facts and name != declaration.unit]
+    undeclared = [name for name in columns if facts[name].keys is None and facts[name].between is None]
+    class_target, listed = target if kind == "classifier" else None, () if kind == "transformer" else ("text",)
+    keys = tuple(name for name in undeclared if facts[name].type in (CLASSES if name == class_target else listed))
+    ranges = tuple(name for name in undeclared if facts[name].type in NUMBERS and name not in (*keys, class_target))
+    return columns, ranges, keys
 
 
 def _refuse_nothing(
@@ -310,30 +316,6 @@ def with_target(
         return table
     ends = None if between is None else (Fraction(between[0]), Fraction(between[1]))
     return with_facts(table, {name: replace(facts, keys=tuple(keys) or None, between=ends)})
-
-
-def _columns_read(
-    columns: Mapping[str, ColumnFacts],
-    unit: object,
-    names: Sequence[str] | None,
-    target: str | None,
-    *,
-    numbers_only: bool,
-) -> list[str]:
-    """Return the columns that a fit reads, those that it has; the fit refuses wrong ones."""
-    if names is not None:
-        wanted = list(names)
-    else:
-        wanted = [name for name in columns if name not in (unit, target)]
-        if numbers_only:
-            wanted = [name for name in wanted if columns[name].type in NUMBERS and columns[name].keys is None]
-    if target is not None:
-        wanted.append(target)
-    return [name for name in dict.fromkeys(wanted) if isinstance(name, str) and name in columns and name != unit]
-
-
-def _spend_share(session: Session, epsilon: Fraction | Number, share: Fraction) -> Spend:
-    return make_spend(decimal_meaning(epsilon, name="epsilon") * share, None, None, session.registered.budget)
 
 
 # ---- ranges: the facts of any question ----------------------------------------------------------------------------
@@ -392,20 +374,8 @@ def _wanted_keys(session: Session, name: str, spend: Spend, columns: int) -> Wan
         delta_rho=spend.delta_rho / columns,
     )
     about = (unit or "", declaration.neighbours, name, declaration.columns[name].type)
-    key = f"keys {hashlib.sha256(repr(about).encode('utf-8', 'surrogatepass')).hexdigest()}"
+    key = f"{KEYS}{hashlib.sha256(repr(about).encode('utf-8', 'surrogatepass')).hexdigest()}"
     return WantedFact(key, f"which values {name} has", make_plan(query, declaration, each))
-
-
-def _has_keys(wanted: WantedFact) -> bool:
-    return wanted.key.startswith("keys ")
-
-
-def _known_keys(session: Session, wanted: WantedFact, analyst: str | None) -> tuple[Fact | None, tuple[Scalar, ...]]:
-    fact = session.recall_fact(wanted.key, analyst)
-    stored = None if fact is None else session.ledger.stored(fact.entry)
-    if fact is None or stored is None:
-        return None, ()
-    return fact, tuple(untagged(json.loads(stored.answer)["values"]))
 
 
 def _find_keys(session: Session, wanted: WantedFact, analyst: str | None) -> list[Fact]:

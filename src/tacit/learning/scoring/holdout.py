@@ -66,17 +66,9 @@ class Holdout:
         `largest_error` is for numbers: a larger error counts as this one, and the others are measured better.
         """
         scoring = scoring_of(model, self.rest, target)
-        return score_model(
-            self.rest,
-            scoring,
-            epsilon,
-            delta,
-            is_fresh=self._freshness(scoring, even_if_seen=even_if_seen),
-            where=where,
-            largest_error=largest_error,
-            analyst=analyst,
-            request_id=request_id,
-        )
+        is_fresh = self._freshness(scoring, even_if_seen=even_if_seen)
+        plan = plan_score(self.rest, scoring, epsilon, delta, where=where, largest_error=largest_error)
+        return score_model(self.rest, scoring, plan, is_fresh, analyst=analyst, request_id=request_id)
 
     def _freshness(self, scoring: Scoring, *, even_if_seen: bool) -> Freshness:
         found = freshness(scoring.fitted_on, rows_used(self.rest))

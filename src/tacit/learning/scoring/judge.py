@@ -47,6 +47,7 @@ class ScorePlan:
     events: tuple[GaussianNoise, ...]
     asked: ApproximateLoss
     coded: CodedPlan = field(repr=False)
+    largest: int | None  # the largest error that counts, of a number
 
     @property
     def sigma(self) -> float:
@@ -108,7 +109,7 @@ def plan_score(
     """Return what a score would ask of rows and cost; nothing is read."""
     condition = None if where is None else table.where(where).frame.where
     coded = CodedPlan(table.session.declaration.unit_column, condition, scoring.columns, scoring.values)
-    scores = scoring.scores
+    scores, largest = scoring.scores, None if scoring.classes else _largest_error(scoring, largest_error)
     if scores.link == "logistic":
         wanted = [(UNIT**2, FOR_CELLS), (UNIT**2, 1 - FOR_CELLS)]
         measures: tuple[str, ...] = ("accuracy", "log loss", "AUC", "calibration")
@@ -116,39 +117,34 @@ def plan_score(
         wanted = [(ChanceCells(scores, CHANCE_EDGES).moves_squared, Fraction(1))]
         measures = ("accuracy", "log loss", "calibration")
     else:
-        wanted = [(ErrorSums(scores, _largest_error(scoring, largest_error)).moves_squared, Fraction(1))]
+        wanted = [(ErrorSums(scores, largest or UNIT).moves_squared, Fraction(1))]
         measures = ("RMSE", "MAE", "R²")
     events, asked = noise_for(table.session, epsilon, delta, wanted)
-    return ScorePlan(measures, events, asked, coded)
+    return ScorePlan(measures, events, asked, coded, largest)
 
 
 def score_model(
     table: Table,
     scoring: Scoring,
-    epsilon: Number,
-    delta: Number | None = None,
-    *,
+    plan: ScorePlan,
     is_fresh: Freshness,
-    where: str | None = None,
-    largest_error: Number | None = None,
+    *,
     analyst: str | None = None,
     request_id: str | None = None,
 ) -> Score:
     """Return a model's score on a table's rows: charged first, then read."""
-    plan = plan_score(table, scoring, epsilon, delta, where=where, largest_error=largest_error)
-    largest = None if scoring.classes else _largest_error(scoring, largest_error)
     paid = train(
         table,
         plan.coded,
         plan.events,
         asked=plan.asked,
-        key=f"score {largest} {scoring.key}",
+        key=f"score {plan.largest} {scoring.key}",
         words=f"a score of {scoring.words}: {', '.join(plan.measures)}",
-        steps=lambda rounds: _noisy_counts(rounds, scoring, plan.sigma, largest),
+        steps=lambda rounds: _noisy_counts(rounds, scoring, plan.sigma, plan.largest),
         analyst=analyst,
         request_id=request_id,
     )
-    found = _measured(paid.value, scoring, plan.sigma, largest)
+    found = _measured(paid.value, scoring, plan.sigma, plan.largest)
     return Score(**vars(found), freshness=is_fresh, receipt=paid.receipt, free=paid.free, loss=plan.asked)
 
 
