@@ -64,7 +64,10 @@ def has_names(rows: Any) -> bool:
 
 def columns_of(rows: Any, *, whose: str) -> dict[str, Any]:
     """Return the columns of a frame, a dict of lists or an array of two dimensions by name: x0, x1 … of an array."""
-    _refuse_sparse(rows)
+    if hasattr(rows, "tocsr") or hasattr(rows, "tocoo"):
+        raise WrongRows(
+            "sparse rows are not supported: an empty cell is a value too\nhint: pass a dense array, rows.toarray()"
+        )
     names = _names_in_frame(rows)
     if names is None:
         array = _two_dimensional(rows)
@@ -110,13 +113,6 @@ def _names_in_frame(rows: Any) -> list[Any] | None:
     if names is None:
         names = getattr(rows, "columns", None)
     return None if names is None or callable(names) else list(names)
-
-
-def _refuse_sparse(rows: Any) -> None:
-    if hasattr(rows, "tocsr") or hasattr(rows, "tocoo"):
-        raise WrongRows(
-            "sparse rows are not supported: an empty cell is a value too\nhint: pass a dense array, rows.toarray()"
-        )
 
 
 def _of(rows: Any, name: Any) -> Any:

@@ -94,7 +94,6 @@ class Estimator(Generic[State]):
         Or `fit(X, y)` of an array or a frame, with the estimator's own declarations: `ranges`, `keys`, `budget`,
         `ledger`. Every row is then a unit, unless `unit` names a column; every such fit is charged.
         """
-        self._refuse_parameters()
         protected, target = self._table_of(rows, y, target)
         learn = learn if isinstance(rows, Table) else False  # of arrays, everything is declared
 
@@ -124,9 +123,6 @@ class Estimator(Generic[State]):
         if self._has_target:
             self.fitted_on_ = rows_used(plan.table)  # so that no score on the same people is taken for a fresh one
         return self
-
-    def _refuse_parameters(self) -> None:
-        """Refuse parameters that a fit reads only at its end."""
 
     def _planned(self, table: Table, target: str, known: KnownColumns) -> FitPlan:
         """Return the plan for a table's filtered rows, with the known facts of its columns."""

@@ -42,12 +42,10 @@ class LinearRegression(Estimator[LinearState]):
     _version: ClassVar[str] = "linear 1"
     _state: ClassVar[str] = "state_"
 
-    def _refuse_parameters(self) -> None:
+    def _planned(self, table: Table, target: str, known: KnownColumns) -> FitPlan:
         is_number = isinstance(self.confidence, int | float) and not isinstance(self.confidence, bool)
         if not is_number or not 0 < self.confidence < 1:
             raise InvalidParameter("confidence must be between 0 and 1\nhint: confidence=0.95")
-
-    def _planned(self, table: Table, target: str, known: KnownColumns) -> FitPlan:
         return plan_of(table, design_of(table, target, known.features), known, self.delta)
 
     def _set_state(self, state: LinearState) -> None:

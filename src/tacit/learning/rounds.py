@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 
@@ -54,17 +54,6 @@ def progress(events: Sequence[GaussianNoise], *, shown: bool) -> Iterator[Tick]:
     with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("learning", total=float(sum(each.sensitivity_squared / each.sigma**2 for each in events)))
         yield lambda part: bar.advance(task, part)
-
-
-class Lesson(Protocol):
-    """The questions to models that vote; `counted` must be moved by one unit as `moves_squared` says."""
-
-    @property
-    def moves_squared(self) -> int:
-        """The square of how far one unit moves the counts."""
-
-    def counted(self, cells: Sequence[Integers]) -> Integers:
-        """Return the votes, from the cells of each column."""
 
 
 class Rounds:
@@ -118,12 +107,15 @@ class Rounds:
         """Return the noisy sums that say how well a public model does."""
         return self._released(self._rows.judged(judgement))
 
-    def votes(self, lesson: Lesson) -> Integers:
-        """Return noisy counts of votes, of models that are trained on the rows here and are gone afterwards."""
+    def votes(self, counted: Callable[[Sequence[Integers]], Integers], moves_squared: int) -> Integers:
+        """Return noisy counts of votes, of models that are trained on the rows here and are gone afterwards.
+
+        `counted` has the votes, from the cells of each column; `moves_squared` is how far one unit moves them, squared.
+        """
         cells = [np.concatenate(each) for each in zip(*(block.cells for block in self._rows.blocks), strict=True)]
         if not cells:
             cells = [np.zeros(0, dtype=np.int64) for _ in self.sizes]
-        return self._released(ExactIntegers(lesson.counted(cells), lesson.moves_squared))
+        return self._released(ExactIntegers(counted(cells), moves_squared))
 
     def _released(self, exact: ExactIntegers) -> Integers:
         """Return noisy integers, charged to a reserved event."""

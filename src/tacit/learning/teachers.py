@@ -294,7 +294,7 @@ class Teachers:
             asked=asked,
             key=repr(("votes 1", self._named(), self.count, lesson.asked.tolist())),
             words=f"votes of {self.count} teachers on {len(lesson.asked)} public rows",
-            steps=lambda rounds: rounds.votes(lesson).tolist(),
+            steps=lambda rounds: rounds.votes(lesson.counted, lesson.moves_squared).tolist(),
             analyst=analyst,
             request_id=request_id,
         )

@@ -40,12 +40,8 @@ class CellReading:
     @property
     def is_plain(self) -> bool:
         """Whether the engine may read the column by itself."""
-        return self.meaning == quoted(self.name) and not self._is_checked
-
-    @property
-    def _is_checked(self) -> bool:
-        """Whether cells are checked before the engine gets them."""
-        return bool(pat.is_string(self.stored) or pat.is_large_string(self.stored) or pat.is_decimal(self.stored))
+        is_checked = pat.is_string(self.stored) or pat.is_large_string(self.stored) or pat.is_decimal(self.stored)
+        return self.meaning == quoted(self.name) and not is_checked
 
 
 def reading_of(name: str, kind: pa.DataType) -> CellReading | None:

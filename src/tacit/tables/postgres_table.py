@@ -45,17 +45,14 @@ def table_of(connection: Any, name: str) -> "PostgresTable | None":
     module = type(connection).__module__.partition(".")[0]
     if module in ("psycopg", "psycopg2"):
         password = connection.info.password
-        words = f"{connection.info.dsn} password={_libpq_word(password)}" if password else connection.info.dsn
+        escaped = (password or "").replace("\\", "\\\\").replace("'", "\\'")
+        words = f"{connection.info.dsn} password='{escaped}'" if password else connection.info.dsn
         return opened(PostgresServer(words), name)
     if module == "adbc_driver_manager" and hasattr(connection, "adbc_database"):
         if connection.adbc_get_info().get("vendor_name") != "PostgreSQL":
             return None
         return opened(PostgresServer(database=connection.adbc_database), name)
     return None
-
-
-def _libpq_word(value: str) -> str:
-    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def opened(server: PostgresServer, name: str | None) -> "PostgresTable":

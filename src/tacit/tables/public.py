@@ -68,7 +68,8 @@ def _facts_of_rows(column: pa.ChunkedArray, declared: ColumnFacts) -> ColumnFact
     if facts.keys is None and facts.type != "float":
         values = pc.unique(column)
         if 0 < len(values) <= LISTED_MAX:
-            facts = replace(facts, keys=tuple(to_scalar(value) for value in _null_last(values)))
+            in_order = [*sorted(values.drop_null().to_pylist()), *([None] if values.null_count else [])]
+            facts = replace(facts, keys=tuple(map(to_scalar, in_order)))
     return facts
 
 
@@ -78,11 +79,6 @@ def _range_of_rows(low: Any, high: Any) -> tuple[Fraction, Fraction] | None:
         return None
     least, most = Fraction(low), Fraction(high)
     return (least, most) if least < most else (least, least + 1)
-
-
-def _null_last(values: pa.Array) -> list[Any]:
-    """Return values in order, NULL last."""
-    return [*sorted(values.drop_null().to_pylist()), *([None] if values.null_count else [])]
 
 
 def _digest_of_content(rows: pa.Table, facts: Mapping[str, ColumnFacts]) -> str:

@@ -65,7 +65,10 @@ def tune(
     `measure` is "accuracy" (the usual one for classes), "log loss", "squared error" (the usual one for numbers) or
     "absolute error". A model that is not fitted is fitted on holdout.training, with `target`, for its own epsilon.
     """
-    mechanism = _mechanism(models, holdout, epsilon)
+    if not isinstance(models, list | tuple) or len(models) < 2:
+        raise InvalidParameter("models must be a list of two or more\nhint: tune([one, other], holdout, epsilon=0.5)")
+    adds = holdout.rest.session.declaration.neighbours == "add-remove"
+    mechanism = NoisyMax(epsilon=epsilon, sensitivity=UNIT, monotone=adds)
     if measure is not None and measure not in MEASURES:
         raise InvalidParameter(
             f"measure must be one of {', '.join(MEASURES)}\nhint: an AUC is not a sum over people, so no choice is made"
@@ -108,13 +111,6 @@ def _usual_measure(scorings: Sequence[Scoring], holdout: Holdout) -> MeritName:
     if len(kinds) > 1:
         raise InvalidParameter("some models predict classes and others numbers\nhint: tune one kind at a time")
     return "accuracy" if kinds == {True} else "squared error"
-
-
-def _mechanism(models: Sequence[Any], holdout: Holdout, epsilon: Number) -> NoisyMax:
-    if not isinstance(models, list | tuple) or len(models) < 2:
-        raise InvalidParameter("models must be a list of two or more\nhint: tune([one, other], holdout, epsilon=0.5)")
-    adds = holdout.rest.session.declaration.neighbours == "add-remove"
-    return NoisyMax(epsilon=epsilon, sensitivity=UNIT, monotone=adds)
 
 
 def _short_by(mechanism: NoisyMax, candidates: int) -> float:
