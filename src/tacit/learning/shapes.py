@@ -180,16 +180,9 @@ def learn_shapes(rounds: Rounds, recipe: Recipe) -> Shapes:
     if pairs:
         found = rounds.counts([target + 1 + len(recipe.coarse) + place for place in range(len(pairs))])
         terms += [_pair_term(each / UNIT, people, recipe, least) for each in found]
-    start = start_of(
-        noisy[target],
-        recipe.link,
-        recipe.target,
-        recipe.middles,
-        recipe.clip / UNIT,
-        people,
-        recipe.counts_noise,
-    )
-    learned, times, clip = _believed_after_rounds(rounds, recipe, TermBins(terms), start, people)
+    clip = recipe.clip / UNIT
+    start = start_of(noisy[target], recipe.link, recipe.target, recipe.middles, clip, people, recipe.counts_noise)
+    learned, times, clipped = _believed_after_rounds(rounds, recipe, TermBins(terms), start, people)
     shapes = []
     for place, term in enumerate(terms):
         cells = bins[place].of_cells if place < features else pairs[place - features].table.ravel()
@@ -198,7 +191,9 @@ def learn_shapes(rounds: Rounds, recipe: Recipe) -> Shapes:
         shapes.append(
             _shape(cells, term, effects, deviations, found, recipe.monotone[place] if place < features else 0)
         )
-    return Shapes(learned.intercept.tolist(), learned.intercept_deviation.tolist(), float(people), shapes, times, clip)
+    return Shapes(
+        learned.intercept.tolist(), learned.intercept_deviation.tolist(), float(people), shapes, times, clipped
+    )
 
 
 def _people_in_all(noisy: Sequence[Floats], recipe: Recipe) -> float:

@@ -49,7 +49,10 @@ def start_of(
         counts = np.array([sum(noisy[cell] for cell, c in enumerate(target.classes) if c == k) for k in range(classes)])
         shares = np.maximum(counts, CHANCE_LEAST * people)
         shares = shares / shares.sum()
-        return _of_two(float(shares[1]), clip) if link == "logistic" else _of_several(shares)
+        if link == "logistic":
+            return _of_two(float(shares[1]), clip)
+        logs, spread = np.log(shares), FALLS_TO * shares * (1 - shares)
+        return Start(logs - logs.mean(), spread, spread, 1.0)
     weights = without_noise(noisy[:-1], noise) + 1e-9
     weights, values = weights / weights.sum(), np.array(middles)
     mean = float(np.clip(weights @ values, CHANCE_LEAST, 1 - CHANCE_LEAST))
@@ -126,12 +129,6 @@ def _steepness(scores: Floats, deviations: Floats, clip: float) -> tuple[Floats,
     steep = chance * other * (share * (other <= clip) + (1 - share) * (chance <= clip))
     varies = share * np.minimum(other, clip) ** 2 + (1 - share) * np.minimum(chance, clip) ** 2
     return steep @ PARTS, varies @ PARTS
-
-
-def _of_several(shares: Floats) -> Start:
-    logs = np.log(shares)
-    spread = FALLS_TO * shares * (1 - shares)
-    return Start(logs - logs.mean(), spread, spread, 1.0)
 
 
 def clipped_chance(share: float, clip: float) -> float:

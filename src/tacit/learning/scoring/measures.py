@@ -138,7 +138,8 @@ def several_classes(noisy: Sequence[int], sigma: float, confidence: float) -> Me
     }
     ends = np.array([0, *CHANCES, 1.0])
     middle = -np.log((ends[1:] + ends[:-1]) / 2)
-    even = _mean_loss_between(ends[:-1], ends[1:])
+    integral = ends - ends * np.log(np.maximum(ends, 1e-300))
+    even = np.diff(integral) / np.diff(ends)  # the mean of -log p, for p spread evenly between two ends
     loss = float(true @ even / true.sum())
     spread = max(float(true @ (even - loss) ** 2 / true.sum()), 0) / total
     gap = abs(loss - float(true @ middle / true.sum())) / 2
@@ -307,12 +308,3 @@ def _adding_to_one(weights: Floats) -> Floats:
 def _variance(values: Floats, weights: Floats) -> float:
     shares = weights / max(weights.sum(), 1e-9)
     return float(shares @ (values - shares @ values) ** 2)
-
-
-def _mean_loss_between(low: Floats, high: Floats) -> Floats:
-    """Return the mean of -log p for p spread evenly between two ends."""
-
-    def integral(p: Floats) -> Floats:
-        return p - p * np.log(np.maximum(p, 1e-300))
-
-    return (integral(high) - integral(low)) / (high - low)
