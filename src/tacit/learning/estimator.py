@@ -70,6 +70,10 @@ class Estimator(Generic[State]):
             )
         if self._has_target and not isinstance(target, str):
             raise InvalidParameter("target must name the column to predict\nhint: fit(table, target='income')")
+        if not self._has_target and target:
+            raise InvalidParameter(
+                "principal components do not have a target\nhint: fit(table, features=['age', 'hours'])"
+            )
         if table.frame.keys:
             raise QueryRefused("a model is of the whole table\nhint: call fit before group_by, with where='age >= 18'")
         known = known_columns(table, features, target, self.epsilon, kind=self._kind, learn=learn, analyst=analyst)
@@ -142,11 +146,7 @@ class Estimator(Generic[State]):
             return protected_rows(self, rows, y, target, has_target=self._has_target)
         if self._has_target and (y is not None or target is None):
             raise InvalidParameter("name the column to predict\nhint: fit(table, target='income')")
-        if not self._has_target and (y is not None or target is not None):
-            raise InvalidParameter(
-                "principal components do not have a target\nhint: fit(table, features=['age', 'hours'])"
-            )
-        return rows, target
+        return rows, target if y is None else "y"
 
     def _name_features(self, names: Sequence[str], rows: Any) -> None:
         """Set the attributes that scikit-learn expects of a fitted estimator; an array's columns are unnamed."""
