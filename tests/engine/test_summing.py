@@ -67,7 +67,6 @@ WIDE = [0, 1, -1, 2**63 - 1, -(2**63), 7, None]
 )
 def test_same_integers_as_sql_for_listed_whole_numbers(rows, keys):
     asked = question(as_table(rows, key=pa.int64()), **UNBOUNDED, keys=keys)
-    assert kernel_path.looks_up_keys(asked.plan(epsilon=1).plan)
     assert exact_of(asked, path="kernel") == exact_of(asked, path="sql")
 
 
@@ -293,8 +292,6 @@ def test_nothing_was_compiled_for_any_of_this_in_use():
         "hash_texts",
         "code_texts",
         "code_words",
-        "find_near",
-        "find_words",
         "find_texts",
         "refill",
         "scatter",
@@ -318,15 +315,6 @@ def test_what_lies_under_a_null_is_no_value(kind):
     assert set(found) <= {None, column[0].as_py()}
 
 
-@pytest.mark.parametrize("far", [3, 2**20, 2**62])
-@pytest.mark.parametrize("with_null", [False, True])
-def test_listed_numbers_near_and_far_have_their_places(far, with_null):
-    listed = [far, -1, *([None] if with_null else []), 0, far - 1]
-    cells = [0, far, None, far - 1, -1, -2, far + 1, -(2**63), 2**63 - 1, 1]
-    found = coding.PlaceFinder(listed, coding.make_secret("7", "test")).find(pa.array(cells, pa.int64()))
-    assert found.tolist() == [listed.index(cell) if cell in listed else -1 for cell in cells]
-
-
 def test_listed_texts_have_their_places_however_many():
     listed = [str(number) for number in range(5000)] + [None]
     cells = ["7", "5000", None, "", "4999", "07"]
@@ -334,9 +322,3 @@ def test_listed_texts_have_their_places_however_many():
     assert found.tolist() == [7, -1, 5000, -1, 4999, -1]
     alone = coding.TextFinder([None], coding.make_secret("7", "test"))
     assert alone.find(pa.array(["a", None])).tolist() == [-1, 0]
-
-
-def test_a_list_of_nothing_but_null_has_its_place():
-    assert coding.PlaceFinder([None], coding.make_secret("7", "test")).find(
-        pa.array([0, None, -1], pa.int64())
-    ).tolist() == [-1, 0, -1]

@@ -114,7 +114,7 @@ def _all_tables(made: MadeTables) -> dict[str | None, pa.Table]:
 
 def _trace_tables(plan: Plan, declaration: Declaration, tables: Mapping[Any, pa.Table]) -> dict[Any, Trace]:
     """Return the runs of a plan on tables, all on the path that questions of the first would take now."""
-    path = open_engine(open_source(next(iter(tables.values())), written_facts(declaration))).path_of(plan, again=True)
+    path = open_engine(open_source(next(iter(tables.values())), written_facts(declaration))).path_of(plan)
     return {name: run_plan(plan, declaration, table, path=path) for name, table in tables.items()}
 
 

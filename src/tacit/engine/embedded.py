@@ -1,7 +1,7 @@
 """The embedded engine: DuckDB computes expressions, the kernel or SQL bounds and adds up, all in this process.
 
-There are four execution paths: the kernel, the row path, SQL and the patient path. When one of the quick paths stops,
-for any reason, the patient path takes over. It gives the same integers, and its memory does not grow with the rows.
+There are three execution paths: the kernel, SQL and the patient path. When one of the quick paths stops, for any
+reason, the patient path takes over. It gives the same integers, and its memory does not grow with the rows.
 Rows may be in files, in DuckDB or on a server: that is left to the source.
 """
 
@@ -14,13 +14,12 @@ from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 
-from tacit import typed_sql as sql
 from tacit.engine.coded.coded_rows import CodedRows
 from tacit.engine.coded.coding_rows import columns_read, read_blocks
 from tacit.engine.derived import narrowed_source
 from tacit.engine.engine import ExecutionPath, class_and_code, log, raise_if_failed, recording
 from tacit.engine.expression import read_column
-from tacit.engine.kernel import compiled, kernel_path, row_path
+from tacit.engine.kernel import compiled, kernel_path
 from tacit.engine.patience import patient_path
 from tacit.engine.patience.patient_records import Orders
 from tacit.engine.prefilter import wanted_rows
@@ -78,7 +77,6 @@ class EmbeddedEngine:
         self._memory = memory_limit()
         with _giving_turns:
             self._turn = _turns.setdefault(source.backend.con, threading.RLock())
-        self._again = False
         self._narrow: dict[frozenset[str], EmbeddedEngine] = {}
 
     @property
@@ -214,8 +212,6 @@ class EmbeddedEngine:
             rows, keys = counted_rows(read, self._source.table, self._kinds, listed)
             asked = kernel_path.relation_of(read, rows, keys)
             return kernel_path.exact_sums(plan, self._source, *asked, salt, memory=self._memory)
-        if path == "rows":
-            return row_path.exact_sums(plan, self._source, *self._rows(plan), memory=self._memory)
         if plan.profiles:
             listed = listed_keys(question_of_profiles(plan))
             found = profile_relation(plan, self._source.table, self._kinds, listed)
@@ -238,31 +234,20 @@ class EmbeddedEngine:
             exact_table = with_distinct(exact_table, index, self._source.fetch(counts), plan)
         return exact_table
 
-    def _rows(self, plan: Plan) -> tuple[sql.Table, row_path.RowColumns]:
-        rows, _keys = counted_rows(plan, self._source.table, self._kinds, None, floats_as_they_are=True)
-        return row_path.relation_of(plan, rows)
-
-    def path_of(self, plan: Plan, *, again: bool = False) -> ExecutionPath:
-        """Return the path that this plan would take now: it depends on public facts, and on whether loops are compiled.
-
-        Loading the loops takes half a second. With contribution bounding that pays off at the first question; without
-        it, from the second question on. `again` asks for the path of a second question.
-        """
+    def path_of(self, plan: Plan) -> ExecutionPath:
+        """Return the path that this plan would take now: by public facts, and by whether loops are compiled."""
         if self._path is not None:
             return self._path
         if plan.is_mixed:
-            return self.path_of(plan.halves()[0], again=again)
+            return self.path_of(plan.halves()[0])
         if kernel_path.supports(plan, self._source):
             return "kernel" if compiled.is_ready() else "sql"
-        if row_path.supports(plan) and (again or self._again or compiled.is_loaded()):
-            return "rows" if compiled.is_ready() else "sql"
         return "sql"
 
     def _taken(self, plan: Plan) -> ExecutionPath:
         """Return the path that this plan takes; load the loops if it needs them, or start compiling them."""
         path = self.path_of(plan)
-        if self._path is None and (kernel_path.supports(plan, self._source) or row_path.supports(plan)):
-            self._again = True
+        if self._path is None and kernel_path.supports(plan, self._source):
             compiled.start()  # does nothing once they are compiled
         return path if path in ("sql", "patient") or compiled.load() else "sql"
 

@@ -29,7 +29,7 @@ FAILED = (
     "\nhint: the curator's log has the kind of error; ask the curator"
 )
 
-ExecutionPath = Literal["kernel", "rows", "sql", "patient"]
+ExecutionPath = Literal["kernel", "sql", "patient"]
 Found = TypeVar("Found")
 
 
@@ -61,8 +61,8 @@ class Engine(Protocol):
     def coded(self, plan: CodedPlan, /) -> "AbstractContextManager[CodedRows]":
         """Lend the rows of a plan as cells, in secret; a failure inside gives the fixed words."""
 
-    def path_of(self, plan: Plan, *, again: bool = False) -> ExecutionPath:
-        """Return the path that a plan would take now, or as a second question; it depends only on public facts."""
+    def path_of(self, plan: Plan) -> ExecutionPath:
+        """Return the path that a plan would take now; it depends only on public facts."""
 
 
 def open_engine(source: Source, *, path: ExecutionPath | None = None) -> Engine:

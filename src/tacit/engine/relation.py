@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from tacit import typed_sql as sql
 from tacit.engine.expression import read_unit, to_raw_sql, to_sql
-from tacit.engine.fixed_point import float_grid, steps_above_low
+from tacit.engine.fixed_point import steps_above_low
 from tacit.engine.weighing import WEIGHT, weighed
 from tacit.exact import (
     ROWS,
@@ -73,13 +73,11 @@ def counted_rows(
     kinds: Mapping[str, Kind],
     listed: sql.Table | None,
     more: Mapping[str, Expression] = NO_COLUMNS,
-    *,
-    floats_as_they_are: bool = False,
 ) -> tuple[sql.Table, list[str]]:
     """Return the rows that count, as (unit, keys, values in steps).
 
     Rows without a unit and rows with an unlisted key are left out. Expressions in `more` become further columns, NaN as
-    NULL. With `floats_as_they_are`, float values are not rounded to their grid yet.
+    NULL.
     """
     conditions = []
     if plan.unit is not None:
@@ -97,9 +95,7 @@ def counted_rows(
             known = sql.cases((value.isnull(), sql.null("int64")), else_=sql.literal(0, "int64"))
             columns[value_name(index)] = known
         else:
-            value = to_raw_sql(column.expression, kept, kinds)
-            as_is = floats_as_they_are and float_grid(column) is not None
-            columns[value_name(index)] = value.cast("float64") if as_is else steps_above_low(value, column)
+            columns[value_name(index)] = steps_above_low(to_raw_sql(column.expression, kept, kinds), column)
     columns |= {name: leaving(_nan_as_null(to_sql(expression, kept, kinds))) for name, expression in more.items()}
     if not columns:
         columns["one"] = sql.literal(1, "int8")

@@ -131,9 +131,9 @@ class SparkEngine:
         raise_if_failed(failed)
         yield found[0]
 
-    def path_of(self, plan: Plan, *, again: bool = False) -> ExecutionPath:
+    def path_of(self, plan: Plan) -> ExecutionPath:
         """Return the path that each part takes."""
-        return self._embedded.path_of(plan, again=again)
+        return self._embedded.path_of(plan)
 
     def _aggregate(self, plan: Plan, salt: str) -> Iterator[ExactTable]:
         exact_table = self._quick(plan, salt)

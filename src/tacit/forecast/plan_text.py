@@ -46,7 +46,7 @@ GROUP_SIZES = (2, 5)
 SIZES = (100, 10_000)  # of groups, if their number is not public
 NULL_UNITS = "Rows with a NULL unit never count."
 NOISES = {"laplace": "Laplace noise of scale", "gaussian": "Gaussian noise of sigma"}
-PATHS = {"kernel": "the compiled kernel", "rows": "compiled sums of rows", "sql": "SQL"}
+PATHS = {"kernel": "the compiled kernel", "sql": "SQL"}
 PART_WORDS = {
     "rows": "rows",
     "units": "units",

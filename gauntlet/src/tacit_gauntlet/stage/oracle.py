@@ -18,7 +18,7 @@ from tacit import ROW, asking
 from tacit.asking.session import Beside, Session
 from tacit.auditing import replay
 from tacit.engine import ExecutionPath, open_engine
-from tacit.engine.kernel import kernel_path, row_path
+from tacit.engine.kernel import kernel_path
 from tacit.errors import EngineError, TacitError
 from tacit.exact import ExactTable
 from tacit.ledger import open_ledger
@@ -134,8 +134,6 @@ class Here:
         paths: list[ExecutionPath] = [choose.one(("sql", "patient"))]
         if kernel_path.supports(plan, source):
             paths.append("kernel")
-        elif row_path.supports(plan):
-            paths.append("rows")
         for path in paths:
             engine = open_engine(source, path=path)
             yield path, lambda engine=engine: engine.aggregate(plan, SALT)  # type: ignore[misc]

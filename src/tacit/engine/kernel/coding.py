@@ -19,8 +19,6 @@ Codes = NDArray[np.int64]
 NULL_CODE = 0
 MASK = (1 << 32) - 1
 ROOM = 1 << 12
-# Whole numbers no farther apart are looked up in an array.
-SPAN_MOST = 1 << 20
 # Codes are 32 bits wide in the tables and in rows.
 CODES_MOST = (1 << 31) - 2
 
@@ -187,14 +185,6 @@ class WordCoder:
         codes += 1
         return codes
 
-    def find_words(self, words: Codes) -> Codes:
-        """Return how many words were coded before each word was, and -1 for a word that was not."""
-        from tacit.engine.kernel import coding_loops as loops
-
-        found = np.empty(len(words), dtype=np.int64)
-        loops.find_words(as_input(words), self._secret, self._slots, self._words, found)
-        return found
-
     def values(self, kind: pa.DataType) -> list[Any]:
         """Return the value of each code, the column being of this type."""
         words = self.words
@@ -204,40 +194,6 @@ class WordCoder:
             column = pa.array(words).cast(pa.int32()).view(kind) if kind.bit_width == 32 else pa.array(words).view(kind)
             return [None, *column[1:].to_pylist()]
         return [None, *(words.astype(bool) if pa.types.is_boolean(kind) else words)[1:].tolist()]
-
-
-class PlaceFinder:
-    """Finds the indexes of whole numbers in a public list, which may contain NULL; -1 for an unlisted number.
-
-    Numbers that are near each other are looked up in an array from the least to the greatest.
-    """
-
-    def __init__(self, listed: Sequence[int | None], secret: Secret) -> None:
-        self._null = listed.index(None) if None in listed else -1
-        known = {value: place for place, value in enumerate(listed) if value is not None}
-        self._least = min(known, default=0)
-        self._is_near = max(known, default=0) - self._least < SPAN_MOST
-        self._coder = WordCoder(secret)
-        if self._is_near:
-            self._place_of = np.full(max(known, default=0) - self._least + 1, -1, dtype=np.int64)
-            self._place_of[[value - self._least for value in known]] = list(known.values())
-        else:
-            self._coder.code_words(np.array(list(known), dtype=np.int64))
-            self._place_of = np.array([*known.values(), -1], dtype=np.int64)  # code -1 is the last
-
-    def find(self, column: pa.Array) -> Codes:
-        """Return each cell's index in the list."""
-        from tacit.engine.kernel import coding_loops as loops
-
-        words = as_words(column)
-        if self._is_near:
-            places = np.empty(len(words), dtype=np.int64)
-            loops.find_near(as_input(words), self._least, as_input(self._place_of), places)
-        else:
-            places = self._place_of[self._coder.find_words(words)]
-        if column.null_count:
-            places[is_null(column)] = self._null
-        return places
 
 
 class TextCoder:

@@ -198,28 +198,6 @@ def code_words(words: Any, start: Any, secret: Any, slots: Any, values: Any, kno
 
 
 @loop
-def find_words(words: Any, secret: Any, slots: Any, values: Any, places: Any) -> None:
-    """Write the code of each 64-bit word that `code_words` has coded, and -1 for every other."""
-    mask, shift = len(slots) - 1, _shift_for(slots)
-    for place in range(len(words)):
-        word = words[place]
-        slot = np.int64(hash_word(word, secret) >> shift)
-        code = slots[slot]
-        while code >= 0 and values[code] != word:
-            slot = (slot + 1) & mask
-            code = slots[slot]
-        places[place] = code
-
-
-@loop
-def find_near(words: Any, least: Any, place_of: Any, places: Any) -> None:
-    """Write place_of[word - least] for each 64-bit word, and -1 for those outside."""
-    for place in range(len(words)):
-        at = np.uint64(words[place]) - np.uint64(least)  # smaller values wrap around, far beyond the end
-        places[place] = place_of[at] if at < np.uint64(len(place_of)) else -1
-
-
-@loop
 def refill(slots: Any, hashes: Any, count: Any) -> None:
     """Put codes 0 … count-1 into empty slots again, by their hashes."""
     mask, shift = len(slots) - 1, _shift_for(slots)

@@ -68,11 +68,6 @@ def is_possible() -> bool:
     return _is_private(cache_folder())
 
 
-def is_loaded() -> bool:
-    """Return whether this process has the loops at hand already."""
-    return _loaded and not _is_off()
-
-
 def load() -> bool:
     """Load the compiled loops, which takes a moment the first time; return whether they may be used."""
     global _loaded, _broken
@@ -327,7 +322,6 @@ def _import_loops(folder: Path) -> None:
         _require_kept_in(folder, module)
     _run_coding(coding_loops)
     _run_kernel(loops)
-    _run_rows(loops)
     _run_vectors(loops, scaling_loops)
     _run_residuals(residual_loops)
 
@@ -354,8 +348,6 @@ def _run_coding(loops: ModuleType) -> None:
     loops.refill(slots.copy(), hashes, 1)
     words = np.zeros(1, dtype=np.int64)
     loops.code_words(one, 0, secret, slots.copy(), words.copy(), known.copy(), words.copy())
-    loops.find_words(one, secret, slots.copy(), words.copy(), words.copy())
-    loops.find_near(one, 0, one, np.zeros(1, dtype=np.int64))
     letter, ends = as_input(np.zeros(1, dtype=np.uint8)), np.array([0, 1])
     loops.hash_texts(letter, as_input(ends), secret, hashes)
     arena = np.zeros(1, dtype=np.uint8)
@@ -394,20 +386,6 @@ def _run_vectors(loops: ModuleType, scaling_loops: ModuleType) -> None:
     vectors, out = np.zeros((scaling_loops.TAIL_SHIFT + 1, 1), dtype=np.int64), np.zeros((1, 2), dtype=np.int64)
     out = scaling_loops.Result(out, out, out)
     scaling_loops.sum_vectors(rows, 8, 0, _rule(loops), 0, vectors, -one, 0 * one, out)
-
-
-def _run_rows(loops: ModuleType) -> None:
-    import numpy as np
-
-    from tacit.engine.kernel.coding import as_input
-
-    starts, bits = as_input(np.zeros(1, dtype=np.uint64)), as_input(np.ones(1, dtype=np.uint8))
-    sums, first, grid = np.zeros(3, dtype=np.int64), np.uint64(1), loops.Grid(0.0, 1.0, 1.0, 0, 1, True)
-    for keys in (as_input(np.zeros(1, dtype=np.int16)), as_input(np.zeros(1, dtype=np.int32))):
-        groups = loops.Groups(keys, 0, starts)
-        loops.count_rows(groups, sums)
-        loops.add_floats(groups, as_input(np.zeros(1)), bits, 0, grid, first, sums)
-        loops.add_words(groups, as_input(np.zeros(1, dtype=np.uint32)), first, sums)
 
 
 def _run_residuals(loops: ModuleType) -> None:

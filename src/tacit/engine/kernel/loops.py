@@ -7,11 +7,8 @@ units carry a code beside the hash, and codes are equal if and only if the units
 
 A row is a line of 32-bit words: the unit's hash (two words), the key's code, the unit's code if it has one, and the
 values from word `first` on; a value of NULL_WORD is NULL. Importing numba takes a while, so only `compiled` does it.
-
-The second section is for the row path, where each row is its own unit: one pass over a batch for each value.
 """
 
-from math import floor
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -375,77 +372,3 @@ def _compare(rows: Any, first: Any, one: Any, two: Any) -> Any:
         if rows[one, column] != rows[two, column]:
             return -1 if rows[one, column] < rows[two, column] else 1
     return 0
-
-
-# --- rows that are units: no bounding ---
-#
-# `sums` is a flat array with a segment for each group: the number of rows, then for each value the number of rows
-# without it, and the total of the others in steps above the low end. A row's segment begins at start_of[key - base].
-# Unlisted keys share one segment after the last. Indexes are unsigned, because numba checks signed ones for negatives.
-
-ONE = np.uint64(1)
-
-
-class Groups(NamedTuple):
-    """The key of each row, and the start of the sums of each key."""
-
-    keys: Any  # (row,) int16 or int32
-    base: Any
-    start_of: Any  # (key - base,) uint64
-
-
-class Grid(NamedTuple):
-    """How a float is clamped and rounded to its grid; the same as `fixed_point.FloatGrid` in SQL."""
-
-    start: Any
-    end: Any
-    scale: Any
-    low: Any
-    high: Any
-    keeps_ends: Any
-
-
-@loop
-def count_rows(groups: Groups, sums: Any) -> None:
-    """Count each group's rows."""
-    for row in range(len(groups.keys)):
-        sums[groups.start_of[np.uint64(groups.keys[row] - groups.base)]] += 1
-
-
-@loop
-def add_floats(groups: Groups, cells: Any, valid: Any, skip: Any, grid: Grid, at: Any, sums: Any) -> None:
-    """Put floats on their grid and add them up, from `at` on; with the first value rows are counted too.
-
-    Where `valid` has any bytes, bit skip + i says whether row i has a value. NaN counts as missing.
-    """
-    for row in range(len(groups.keys)):
-        start = groups.start_of[np.uint64(groups.keys[row] - groups.base)]
-        if at == ONE:
-            sums[start] += 1
-        cell = cells[row]
-        known = cell == cell  # NaN is not
-        if len(valid):
-            bit = row + skip
-            known = known and (valid[bit >> 3] >> (bit & 7)) & 1 == 1
-        if known:
-            inside = min(max(cell, grid.start), grid.end)
-            steps = np.int64(floor(inside * grid.scale + 0.5))
-            if not grid.keeps_ends:
-                steps = min(max(steps, grid.low), grid.high)
-            sums[start + at + ONE] += steps - grid.low
-        else:
-            sums[start + at] += 1
-
-
-@loop
-def add_words(groups: Groups, words: Any, at: Any, sums: Any) -> None:
-    """Add up values that are already steps, NULL_WORD for no value; with the first value rows are counted too."""
-    for row in range(len(groups.keys)):
-        start = groups.start_of[np.uint64(groups.keys[row] - groups.base)]
-        if at == ONE:
-            sums[start] += 1
-        word = words[row]
-        if word == NULL_WORD:
-            sums[start + at] += 1
-        else:
-            sums[start + at + ONE] += np.int64(word)

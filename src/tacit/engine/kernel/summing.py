@@ -120,20 +120,6 @@ class Bounded:
 
 
 @dataclass(frozen=True)
-class ListedNumbers:
-    """A public list of whole numbers, in which the kernel looks keys up."""
-
-    keys: Sequence[int | None]
-
-
-@dataclass(frozen=True)
-class ListedTexts:
-    """A public list of texts, in the form in which texts leave DuckDB, in which the kernel looks keys up."""
-
-    keys: Sequence[str | None]
-
-
-@dataclass(frozen=True)
 class Columns:
     """The meaning of a batch's columns; a value is one or more limbs of LIMB_BITS, the highest first."""
 
@@ -141,10 +127,10 @@ class Columns:
     keys: Sequence[str]
     values: Sequence[Sequence[str]]
     listed: int | None  # the length of the public list, in which a key is an index; None if keys are found
-    # the values that quantiles are drawn from; they are returned for the kept rows the public list itself, if rows
-    # come with keys instead of indexes, and the kernel looks them up
+    # the values that quantiles are drawn from; they are returned for the kept rows
     drawn: Sequence[int] = ()
-    found: "ListedNumbers | ListedTexts | None" = None
+    # the public list of texts, in the form in which texts leave DuckDB, if the kernel looks up their indexes
+    texts: Sequence[str | None] | None = None
 
     @property
     def limbs(self) -> list[str]:
@@ -272,14 +258,9 @@ def place_secret(salt: str) -> coding.Secret:
     return coding.make_secret(salt, "place")
 
 
-def place_finder(columns: Columns, salt: str) -> coding.PlaceFinder | coding.TextFinder | None:
+def place_finder(columns: Columns, salt: str) -> coding.TextFinder | None:
     """Return what finds the listed keys' places, where rows come with the keys themselves."""
-    if columns.found is None:
-        return None
-    secret = coding.make_secret(salt, "listed")
-    if isinstance(columns.found, ListedTexts):
-        return coding.TextFinder(columns.found.keys, secret)
-    return coding.PlaceFinder(columns.found.keys, secret)
+    return None if columns.texts is None else coding.TextFinder(columns.texts, coding.make_secret(salt, "listed"))
 
 
 def threads_for(rows: int, packer: "Packer", shape: tuple[int, int], memory: int, cell_bytes: int = 0) -> int:

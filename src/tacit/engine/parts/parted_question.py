@@ -49,7 +49,6 @@ def parted(source: Source, engine: EmbeddedEngine, plan: Plan, salt: str, parts:
     """Return how a plan about a source elsewhere is asked of parts; `engine` is the embedded one over the same."""
     source = narrowed_source(source, columns_named(plan))  # as the engine of a part will have it
     path = engine.path_of(plan)
-    path = "sql" if path == "rows" else path  # rows that are units are not bounded: all paths add up the same
     empty = EmbeddedEngine(replace(source, elsewhere=None), path="sql")
     return _asked_of_parts(source, plan, salt, parts, path, empty.aggregate(plan, salt))
 
