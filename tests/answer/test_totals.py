@@ -264,7 +264,7 @@ def test_a_few_cells_are_asked_alone_and_a_large_tree_gets_a_share_for_its_total
 
 def test_a_level_moves_by_no_more_than_its_groups_together(table):
     spend = make_spend(1, None, "laplace", table.session.registered.budget)
-    query = table.group_by("a", "b", totals=True).count().compound.branches[0].query
+    query = table.group_by("a", "b", totals=True).count().several.compound.branches[0].query
     leaf = make_plan(query, table.session.declaration, spend)
     asked = replace(query, levels=ROLLUP)
     plan = plan_with_levels(asked, replace(spend, weights=(("total", Fraction(1000)),)), leaf, lambda _: leaf)

@@ -117,7 +117,8 @@ def test_a_select_of_no_protected_table_is_refused(folder):
     ("line", "said"),
     [
         ("[public.visits]\nsource = 'wards.parquet'", "'visits' is a protected table too"),
-        ("[public.others]\nunit = 'x'", r"\[public.others\] lacks a source"),
+        ("[public.others]\nmost = 2", r"\[public.others\] has no source"),
+        ("[public.others]\nunit = 'x'", "'unit' is not an option here"),
         ("[public.others]\nsource = 'x.csv'\nbudget = 3", "'budget' is not an option here"),
         ("[public.others]\nsource = 'x.csv'\nmost = 0", "most must be a whole number"),
         (

@@ -37,7 +37,7 @@ paying.failing_alike = watched
 try:
     if asked == "questions":
         str(table.count().answer(epsilon=1))
-        table.group_by("g").mean("x").answer(epsilon=1)
+        table.group_by("g").mean("x").answer(epsilon=1, accept_noise=True)
         table.median("x").answer(epsilon=1)
         table.sql("SELECT g, COUNT(*) AS n FROM t GROUP BY g").answer(epsilon=1)
     else:

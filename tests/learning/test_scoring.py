@@ -66,8 +66,8 @@ def test_a_row_that_weighs_as_much_as_a_unit_is_found(monkeypatch: pytest.Monkey
         return float((moved**2).sum()) / judgement.moves_squared
 
     assert move() <= 1
-    weighed = judging._counted
-    monkeypatch.setattr(judging, "_counted", lambda cells, weights, size: weighed(cells, np.sign(weights) * UNIT, size))
+    weighed = judging.by_cell
+    monkeypatch.setattr(judging, "by_cell", lambda cells, weights, size: weighed(cells, np.sign(weights) * UNIT, size))
     assert move() > 1
 
 

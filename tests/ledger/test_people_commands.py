@@ -195,7 +195,7 @@ def test_a_join_reads_a_table_too(tacit, catalog):
         ("[people.ben]\nrole = 3", "role must be text"),
         ('[people.ben]\ntables = ["pay"]', "tables must name tables"),
         ("[people.ben]\ncolour = 1", "not an option"),
-        ("[people]\nben = 1", "not a person"),
+        ("[people]\nben = 1", "people.ben is not a table"),
         ("[people.ben]\nbudget = 3", "budget needs"),
     ],
 )

@@ -236,7 +236,7 @@ def test_nothing_elsewhere_on_the_search_path_stands_in_for_the_ledgers_own(post
         table = ledger.register(name="pay", declaration=DECLARATION, source="pay", budget=epsilon(1))
         for turn in range(3):
             assert ask(ledger, table, str(turn))
-        assert ledger._store._link.execute("SHOW search_path").fetchone() == (f"{schema}, pg_temp",)
+        assert ledger._store._connection.execute("SHOW search_path").fetchone() == (f"{schema}, pg_temp",)
         ledger.verify()
 
 

@@ -34,6 +34,7 @@ def answer_record(answer: Answer) -> dict[str, Any]:
             "rows": [[cell(row[name]) for name in answer.names] for row in answer.rows],
         },
         "at_least": {name: [cell(value) for value in ends] for name, ends in answer.lower_ends.items()},
+        "totals": {name: list(rolled) for name, rolled in answer.rolled.items()},
         "facts": {
             **{name: tagged(_plain(getattr(facts, name))) for name in _STATED},
             "confidence": str(facts.confidence),
@@ -76,7 +77,8 @@ def answer_from(
             info,
             record["kinds"],
             certify,
-            {name: [untagged(value) for value in ends] for name, ends in record["at_least"].items()},
+            rolled={name: [bool(total) for total in rolled] for name, rolled in record["totals"].items()},
+            lower_ends={name: [untagged(value) for value in ends] for name, ends in record["at_least"].items()},
         )
     except (KeyError, TypeError, ValueError, IndexError, AttributeError):
         raise InvalidParameter(
