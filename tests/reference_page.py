@@ -47,7 +47,9 @@ SUBJECTS: dict[str, tuple[str, list[Any], str]] = {
         'longer = visits.where("days >= 2").derive(weeks="days / 7").group_by("ward").mean("weeks", between=(0, 5))\n'
         'ranking = visits.top("ward", 2)\ncommonest = visits.mode("ward")\n'
         'floors = tacit.public(pd.DataFrame({"ward": ["A", "B"], "floor": [1, 2]}))\n'
-        'by_floor = visits.join(floors, on="ward").group_by("floor").count()',
+        'by_floor = visits.join(floors, on="ward").group_by("floor").count()\n'
+        'both = visits.workload(by_ward=visits.group_by("ward").count(), stay=visits.mean("days"))\n'
+        'pairs = visits.marginals(["ward", "days"], bins={"days": [0, 7, 30]})',
     ),
     "Aggregates": (
         "For `agg`, which asks for several in one pass; the methods above of the same name ask for one.",
@@ -127,6 +129,7 @@ WORDS = {
     "'auto', or left out: how much a unit may count for is learned",
     "groups_per_unit": "a number: in how many groups one unit counts, at most; what is over is left out. 'auto', or "
     "left out: it is learned",
+    "order": "how many of the columns each table of counts is by: 2 is all pairs",
     "rows": "how many rows the table has, if that is public",
     "most_rows_per_unit": "the most rows that any unit can have, if that is known whatever the data; nothing is left "
     "out for it",

@@ -152,7 +152,7 @@ PLANTED: list[tuple[Rule, Tree]] = [
     (numbers.chosen_numbers, {"answer/missing.py": "PARTS = (1 / 6, 1 / 2)\n"}),
     (numbers.chosen_numbers, {"forecast/target.py": "WORTH_NAMING: Fraction = Fraction(4, 5)\n"}),
     (numbers.chosen_numbers, {"plan/bounds/chosen.py": "SMALLEST = 100\n"}),
-    (numbers.chosen_numbers, {"plan/bounds/chosen.py": "".join(f"N{n} = {n}  # moves all\n" for n in range(41))}),
+    (numbers.chosen_numbers, {"plan/bounds/chosen.py": "".join(f"N{n} = {n}  # moves all\n" for n in range(42))}),
     (rules.one_home, {"ledger/store.py": "import secrets\n"}),
     (rules.one_home, {"ledger/chain.py": "import os\nkey = os.urandom(32)\n"}),
     (rules.one_home, {"ledger/chain.py": "from os import urandom\n"}),

@@ -11,7 +11,7 @@ from tests.tidy_rules import Tree, parsed
 # numerics of exact laws and how numbers are printed; tolerances are tiny or huge.
 CHOSEN = "plan/bounds/chosen.py"
 CHOSEN_ROOMS = ("plan/bounds/", "answer/", "forecast/")
-CHOSEN_MOST = 40
+CHOSEN_MOST = 41  # with the slack of a possible table, which erred least on pairs of a table
 CHOSEN_EXEMPT = ("answer/noise_sums.py", "answer/text.py", "answer/below_answer.py", "answer/bounds_words.py")
 TOLERANCE = 1e-6
 

@@ -103,15 +103,15 @@ FACE_NAMES_MAX = {
     "answer": 38,  # as JSON; on a page; what a ledger keeps, and as an answer; a forecast is made of terms of intervals
     "auditing": 9,  # models too
     "engine": 12,  # relations, public tables, engines by the source, rows coded; a server waits for compiled loops
-    "forecast": 13,  # what is foreseen to be of no use; what would be closer
+    "forecast": 15,  # what is foreseen to be of no use; what would be closer; goals of several questions
     "learning": 23,  # estimators, and words about them; scores, holdouts, teachers; a model's own protocol
     "ledger": 34,  # who asks, and the room left; people, names, tokens; backups; a changed key; entries in words
     "local": 24,
     "noise": 29,
     "pictures": 27,  # pages draw without a file, in the page's theme and narrow
-    "plan": 104,  # levels; groups that are found; several questions as one; what models read and lack; chosen numbers
+    "plan": 106,  # levels; found groups; several questions as one, their shares; what models read and lack; chosen
     "privacy": 74,  # amounts of loss with two digits
-    "query": 132,  # questions and rows as JSON; relations, joins, compound questions, asides; SQL for other databases
+    "query": 134,  # marginals; questions and rows as JSON; relations, joins, compounds, asides; SQL of databases
     "release": 9,  # keys as facts keep them; a choice among sums too; a round of learning is integers without a table
     "selection": 16,
     "server": 21,  # what pages of other packages are made of

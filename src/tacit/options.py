@@ -6,8 +6,8 @@ Amounts are decimal text, exact, as on the command line.
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tacit.errors import InvalidParameter
@@ -50,7 +50,12 @@ class Option:
 
 QUESTION = {
     "question": Option("object", "A question's tree, as tacit.connect writes it."),
-    "sql": Option("text", "One SELECT; FROM names the table, or the file's stem."),
+    "sql": Option(
+        "text", "A SELECT, or several with semicolons between them; FROM names the table, or the file's stem."
+    ),
+    "questions": Option(
+        "object", "Several questions by name, charged as one: each a question or sql with its options."
+    ),
     "between": Option(
         "ranges",
         "By hand: the public range of a column, or of a name in the SELECT; values outside count as its ends. Learned "
@@ -110,6 +115,7 @@ TABLE = {
 }
 OPTIONS = {**TABLE, **QUESTION, **SPENDING, **FLAGS}
 SQL_ONLY = ("between", "per_unit", "dialect", "most")
+WORDED = ("question", "sql")  # how one question is put
 
 
 @dataclass(frozen=True)
@@ -118,6 +124,7 @@ class Wording:
 
     tree: Any = None
     sql: str | None = None
+    questions: "Mapping[str, Wording]" = field(default_factory=dict)  # of a workload, by name
     sql_words: Mapping[str, Any] = field(default_factory=dict)
     spending: Mapping[str, Any] = field(default_factory=dict)
     flags: Mapping[str, Any] = field(default_factory=dict)  # options that only answers use
@@ -130,19 +137,31 @@ def read_wording(body: bytes, *, may_answer: bool) -> Wording:
     """Return what a body asks, or refuse it with the name that is wrong."""
     example = '{"sql": "SELECT COUNT(*) FROM t", "epsilon": "1"}'
     record = read_object(body, (*QUESTION, *SPENDING, *(FLAGS if may_answer else ())), example)
-    if ("sql" in record) == ("question" in record):
-        raise InvalidParameter("give a question as a tree, or sql, and not both\nhint: tacit.connect writes the tree")
-    if "question" in record and any(name in record for name in SQL_ONLY):
-        raise InvalidParameter(f"{', '.join(SQL_ONLY)} belong to sql\nhint: a tree has its ranges in its aggregates")
-    return Wording(
-        tree=record.get("question"),
-        sql=None if "sql" not in record else read_value("text", record["sql"], "sql"),
-        sql_words=_read_given(record, SQL_ONLY),
+    return replace(
+        _worded(record, (*WORDED, "questions")),
         spending=_read_given(record, SPENDING),
         flags={name: read_value("flag", record.get(name, False), name) for name in FLAGS},
         digest=hashlib.sha256(body).hexdigest(),
         asked=hashlib.sha256(write_json([record.get(name) for name in QUESTION])).hexdigest(),
         body=body.decode(),
+    )
+
+
+def _worded(record: Mapping[str, Any], kinds: Sequence[str] = WORDED) -> Wording:
+    """Return what one question asks, or several by name."""
+    if sum(kind in record for kind in kinds) != 1:
+        raise InvalidParameter("give a question as a tree, or sql, and not both\nhint: tacit.connect writes the tree")
+    if "sql" not in record and any(name in record for name in SQL_ONLY):
+        raise InvalidParameter(f"{', '.join(SQL_ONLY)} belong to sql\nhint: a tree has its ranges in its aggregates")
+    several = _read_names(record["questions"], "questions") if "questions" in record else {}
+    for each in several.values():
+        if not isinstance(each, dict) or not {*each} <= {*WORDED, *SQL_ONLY}:
+            raise InvalidParameter('questions has a question for each name\nhint: {"in_all": {"sql": "SELECT ..."}}')
+    return Wording(
+        tree=record.get("question"),
+        sql=None if "sql" not in record else read_value("text", record["sql"], "sql"),
+        sql_words=_read_given(record, SQL_ONLY),
+        questions={name: _worded(each) for name, each in several.items()},
     )
 
 

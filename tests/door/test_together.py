@@ -216,7 +216,7 @@ def test_gaussian_noise_is_divided_by_rho_and_stays_within_the_epsilon_of_the_ca
 def test_too_many_questions_and_other_tables_are_refused(book):
     table = bounded(book)
     many = [table.where(f"x <> {n}").count() for n in range(QUESTIONS_MOST + 1)]
-    with pytest.raises(QueryRefused, match="at most 64"):
+    with pytest.raises(QueryRefused, match="at most 256"):
         together(*many)
     other = tacit.table(ROWS, name="u", unit="id", budget=tacit.epsilon(1), ledger=book, version=1)
     with pytest.raises(QueryRefused, match="budgets of their own"):

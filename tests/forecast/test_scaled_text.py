@@ -11,7 +11,7 @@ import pytest
 import tacit
 from tacit.answer import most_of_groups
 from tacit.errors import QueryRefused
-from tacit.forecast import group_rows, learning_in_words, plan_in_words, solve_epsilon
+from tacit.forecast import goals_of, group_rows, learning_in_words, least_epsilon, plan_in_words
 from tacit.forecast.foreseen import foreseen_error
 from tacit.plan import PART_OF_MEAN, CountRows, Mean, Measured, Sum, Vector, make_plan, make_spend, missing_facts
 from tacit.plan.bounds.scaling import Outlook
@@ -38,6 +38,10 @@ TABLE = protected(
 )
 DECLARED, BUDGET = TABLE.session.declaration, TABLE.session.registered.budget
 PEOPLE = rows({1: 50_000, 4: 20_000, 16: 3_000, 64: 500})
+
+
+def solve_epsilon(wanted, plans_at, confidence, sizes):
+    return least_epsilon(goals_of(wanted, plans_at(Fraction(1)), sizes, {}), plans_at, confidence)
 
 
 def counted(*, groups=1000, vector=ROWS, **changed):

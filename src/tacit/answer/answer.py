@@ -6,6 +6,7 @@ columns is in `columns.py`, and printing is in `text.py`.
 
 import csv
 import io
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
@@ -126,6 +127,7 @@ class Answer:
     certify: Callable[[], Mapping[str, Any]] | None = field(default=None, compare=False)
     rolled: Mapping[str, Sequence[bool]] = field(default_factory=dict)  # of each key, the rows in which it is a total
     lower_ends: Mapping[str, Sequence[Any]] = field(default_factory=dict)  # what `at_least` gives, by aggregate
+    parts: "Mapping[str, Answer]" = field(default_factory=dict)  # of a workload, which has no rows of its own
 
     def __str__(self) -> str:
         return text_table(self)
@@ -144,7 +146,14 @@ class Answer:
         return sorted(name for name in super().__dir__() if not name.startswith("_") and name != "certify")
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return len(self.parts) or len(self.rows)
+
+    def __getitem__(self, name: str) -> "Answer":
+        """Return the answer of one question of a workload, by its name."""
+        if name not in self.parts:
+            known = f"its questions are {', '.join(self.parts)}" if self.parts else "to_pandas()['ward'] has a column"
+            raise InvalidParameter(f"this answer has no question of that name\nhint: {known}")
+        return self.parts[name]
 
     @property
     def names(self) -> list[str]:
@@ -189,6 +198,7 @@ class Answer:
 
     def to_arrow(self) -> pa.Table:
         """Return an Arrow table, typed by the question."""
+        self._refuse_parts("answer['by_ward'].to_pandas()")
         columns = [_column(self.rows, name) for name in self.names]
         arrays = [_array(column, self.types[name]) for name, column in zip(self.names, columns, strict=True)]
         return pa.table(dict(zip(self.names, arrays, strict=True)))
@@ -207,6 +217,9 @@ class Answer:
 
     def to_csv(self, path: str | Path | None = None) -> str:
         """Return the answer as CSV, and write it to `path` if given; text that a spreadsheet would run is defused."""
+        if self.parts:
+            made = [f"{_defused(name)}\n{part.to_csv()}" for name, part in self.parts.items()]
+            return _written("\n".join(made), path)
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow([_defused(name) for name in self.names])
@@ -233,6 +246,9 @@ class Answer:
             "receipt": dict(facts.receipt),
         }
         record |= {"bounds": dict(facts.bounds)} if facts.bounds else {}
+        record |= (
+            {"parts": {name: json.loads(each.to_json()) for name, each in self.parts.items()}} if self.parts else {}
+        )
         return _written(json_text(record), path)
 
     def to_excel(
@@ -250,6 +266,7 @@ class Answer:
         """
         from tacit.answer.spreadsheet import write_workbook
 
+        self._refuse_parts("answer['by_ward'].to_excel('wards.xlsx')")
         write_workbook(self, path_of(path), columns=columns, title=title, unsure_from=unsure_from)
 
     def plot(self, path: str | Path | None = None) -> Any:
@@ -259,7 +276,12 @@ class Answer:
         """
         from tacit.answer.panel import picture, write_picture
 
+        self._refuse_parts("answer['by_ward'].plot()")
         return picture(self) if path is None else write_picture(self, path_of(path))
+
+    def _refuse_parts(self, instead: str) -> None:
+        if self.parts:
+            raise InvalidParameter(f"this is the answer to several questions\nhint: take one of them: {instead}")
 
     if not TYPE_CHECKING:  # a checker should go on finding names that do not exist
 

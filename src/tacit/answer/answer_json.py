@@ -35,6 +35,7 @@ def answer_record(answer: Answer) -> dict[str, Any]:
         },
         "at_least": {name: [cell(value) for value in ends] for name, ends in answer.lower_ends.items()},
         "totals": {name: list(rolled) for name, rolled in answer.rolled.items()},
+        **({"parts": {name: answer_record(each) for name, each in answer.parts.items()}} if answer.parts else {}),
         "facts": {
             **{name: tagged(_plain(getattr(facts, name))) for name in _STATED},
             "confidence": str(facts.confidence),
@@ -79,6 +80,7 @@ def answer_from(
             certify,
             rolled={name: [bool(total) for total in rolled] for name, rolled in record["totals"].items()},
             lower_ends={name: [untagged(value) for value in ends] for name, ends in record["at_least"].items()},
+            parts={name: answer_from(each, left, certify) for name, each in record.get("parts", {}).items()},
         )
     except (KeyError, TypeError, ValueError, IndexError, AttributeError):
         raise InvalidParameter(
@@ -110,6 +112,10 @@ def kept_answer(text: str, facts: AnswerInfo) -> Answer:
     A cell that is not a number, as for too few people, has no value.
     """
     kept = json.loads(text)
+    if "parts" in kept:
+        parts = {str(name): kept_answer(json.dumps(part), facts) for name, part in kept["parts"].items()}
+        first = next(iter(parts.values()))
+        return replace(first, rows=Rows({}), columns=(), types={}, aggregates=(), parts=parts)
     notes = tuple(str(note) for note in kept["notes"])
     reading, advice = (str(kept.get(name, "")) for name in ("reading", "advice"))
     facts = replace(facts, loss=_loss(kept["loss"]), notes=notes, reading=reading, advice=advice)

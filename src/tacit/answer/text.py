@@ -23,7 +23,13 @@ ROWS_SHOWN = 60
 
 def text_table(answer: Answer, more: str = MORE) -> str:
     """Return the answer as a plain-text table with the lines below it; `more` is where to read the details."""
-    return "\n".join([*_table(answer), *closing_lines(answer, more)]).strip("\n")
+    parts = [line for name, part in answer.parts.items() for line in _part_lines(name, part)]
+    return "\n".join([*(parts or _table(answer)), *closing_lines(answer, more)]).strip("\n")
+
+
+def _part_lines(name: str, part: Answer) -> list[str]:
+    """Return the answer of one question of a workload, under its name; the cost of all is told once, below."""
+    return [f"--- {printable(name)}", *_table(part), *map(printable, filter(None, (part.facts.reading,))), ""]
 
 
 def details_text(answer: Answer) -> str:
@@ -37,7 +43,12 @@ def details_text(answer: Answer) -> str:
         f"Confidence of each interval: {float(facts.confidence) * 100:g} %.",
         *facts.notes,
     ]
-    return "\n".join([*_table(answer, whole=True), *map(printable, lines)]).strip("\n")
+    tables = [
+        line
+        for name, part in answer.parts.items()
+        for line in (f"--- {printable(name)}", *_table(part, whole=True), *map(printable, part.facts.notes), "")
+    ]
+    return "\n".join([*(tables or _table(answer, whole=True)), *map(printable, lines)]).strip("\n")
 
 
 def _entry(facts: AnswerInfo) -> str:
@@ -80,6 +91,9 @@ def kept_text(answer: Answer) -> str:
 
     `kept_lines` and `kept_answer` read it.
     """
+    if answer.parts:
+        parts = {name: json.loads(kept_text(part)) for name, part in answer.parts.items()}
+        return json.dumps({"parts": parts}, ensure_ascii=False, separators=(",", ":"))
     head, body = cells(answer, ROWS_KEPT, whole=True)
     rows = [[cell[:CELL_KEPT] for cell in row] for row in body]
     columns = [[name[:CELL_KEPT], right] for name, right in head]
@@ -92,6 +106,9 @@ def kept_text(answer: Answer) -> str:
 def kept_lines(text: str) -> list[str]:
     """Return a table, line by line, from what `kept_text` wrote; a text of anyone else's may be refused."""
     kept = json.loads(text)
+    if "parts" in kept:
+        each = kept["parts"].items()
+        return [line for name, part in each for line in (f"--- {printable(name)}", *kept_lines(json.dumps(part)))]
     columns, rows = [(str(name), bool(right)) for name, right in kept["columns"]], kept["rows"]
     cut = [[printable(str(cell)) for cell in row] for row in rows]
     widths = [max(map(len, [name, *column])) for (name, _), *column in zip(columns, *cut, strict=True)]
@@ -107,6 +124,8 @@ def kept_lines(text: str) -> list[str]:
 
 def html_table(answer: Answer) -> str:
     """Return the answer as an HTML table, every cell escaped."""
+    if answer.parts:
+        return "".join(f"<h4>{html.escape(name)}</h4>{html_table(part)}" for name, part in answer.parts.items())
     head, body = cells(answer, ROWS_SHOWN)
     sides = [f' style="text-align: {"right" if right else "left"}"' for _, right in head]
     names = "".join(f"<th{side}>{html.escape(name)}</th>" for (name, _), side in zip(head, sides, strict=True))

@@ -281,6 +281,11 @@ def _parents(above: Integers, below: Integers) -> Integers:
     return found
 
 
+def fitted_width(variance: float, plan: Plan, confidence: Fraction) -> float:
+    """Return by what a noise's scale is multiplied, for numbers that a fit gave this part of its variance."""
+    return max(float(_widths(np.array([min(variance, 1.0)]), replace(plan, levels=()), 0, confidence)[0]), 1e-9)
+
+
 def _widths(variances: Floats, plan: Plan, index: int, confidence: Fraction) -> Floats:
     """Return by what the scale of one noise is multiplied so that its interval is that of each fitted number.
 
@@ -318,13 +323,13 @@ def _columns(level: Level, confidence: Fraction) -> list[NoisyColumn]:
     steps = np.ceil(np.log2(np.maximum(level.errors, 1e-9)) * STEPS_AN_OCTAVE - 1e-9).astype(np.int64)
     found: list[NoisyColumn] | None = None
     for step in np.unique(steps).tolist():
-        own = uncut_columns(_with_error(level.plan, 2.0 ** (step / STEPS_AN_OCTAVE)), level.noisy, confidence)
+        own = uncut_columns(with_error(level.plan, 2.0 ** (step / STEPS_AN_OCTAVE)), level.noisy, confidence)
         found = own if found is None else [_picked(steps == step, *both) for both in zip(own, found, strict=True)]
     return found or []
 
 
-def _with_error(plan: Plan, times: float) -> Plan:
-    """Return a plan whose noise is so many times as large, for intervals."""
+def with_error(plan: Plan, times: float) -> Plan:
+    """Return a plan whose noise is this many times as large, for intervals."""
     factor = Fraction(ceil(times * 4096), 4096)
     return replace(plan, releases=tuple(_wider(each, factor) for each in plan.releases))
 

@@ -15,7 +15,7 @@ from tacit.asking.describing import (
 )
 from tacit.asking.learned import KnownFacts
 from tacit.asking.listed_keys import listed_question
-from tacit.asking.question import Question, question_of
+from tacit.asking.question import Question, question_of, workload_question
 from tacit.asking.request import what_is_left
 from tacit.asking.session import ALONE, Beside, Session
 from tacit.asking.united_question import several_parts
@@ -44,6 +44,14 @@ class Table(Verbs[Question]):
 
     def _question(self, query: Query) -> Question:
         return question_of(self.session, query)
+
+    def workload(self, **questions: Question) -> Question:
+        """Return several questions as one, by name: workload(by_ward=visits.group_by("ward").count(), in_all=...).
+
+        They are planned and charged together, and answer["by_ward"] is the answer of one. `weights` and `error` are by
+        these names. Counts of the same rows that share cells are fitted together.
+        """
+        return workload_question(questions)
 
     def join(self, other: "Table | PublicTable", *, on: Any, how: str = "inner", most: int = 1) -> "Table":
         """Return this table's rows beside the rows of another that match them.
@@ -90,7 +98,8 @@ class Table(Verbs[Question]):
 
         `between` gives public ranges of columns, or of an aggregate's argument, by its name in the SELECT: sql("SELECT
         SUM(price * pieces) AS spent FROM orders", between={"spent": (0, 1000)}), or {"price": (0, 100), "pieces": (0,
-        10)}. `per_unit` gives the bound of a COUNT(DISTINCT x), by its name. `dialect` names the engine of the SQL,
+        10)}. SELECTs with semicolons between them are a workload, whose answers are answer["1"], answer["2"] ...
+        `per_unit` gives the bound of a COUNT(DISTINCT x), by its name. `dialect` names the engine of the SQL,
         such as "postgres" or "bigquery"; functions mean what the catalogue says. `most` gives the rows of a public
         table that one row may match, by the table's name.
         """
@@ -119,13 +128,21 @@ class Table(Verbs[Question]):
             own = ranges if alone else _about(ranges, query, session)
             return session, language.with_ranges(bounded, own, session.declaration)
 
-        read = language.parse_question(text, self.frame.declaration, dialect, known)
-        if isinstance(read, Query):
-            session, query = session_of(read, alone=True)
-            listed = language.listed_keys(query, session.declaration)
-            return Question(session, query) if listed is None else listed_question(session, query, listed)
-        alone = len(read.branches) == 1 and not read.branches[0].asides
-        return Question(*several_parts(read, partial(session_of, alone=alone)))
+        selects = language.selects_of(text, dialect)
+
+        def question(select: str) -> Question:
+            is_only = len(selects) == 1
+            read = language.parse_question(select, self.frame.declaration, dialect if is_only else None, known)
+            if isinstance(read, Query):
+                session, query = session_of(read, alone=is_only)
+                listed = language.listed_keys(query, session.declaration)
+                return Question(session, query) if listed is None else listed_question(session, query, listed)
+            alone = is_only and len(read.branches) == 1 and not read.branches[0].asides
+            return Question(*several_parts(read, partial(session_of, alone=alone)))
+
+        if len(selects) == 1:
+            return question(text)
+        return workload_question({str(number): question(each) for number, each in enumerate(selects, 1)})
 
     def learn(
         self,

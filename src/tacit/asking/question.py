@@ -17,8 +17,9 @@ from tacit.asking.reports import PlanReport
 from tacit.asking.request import Drafts, Request, answer_info, info_of_record, recorded
 from tacit.asking.request_parts import OnePart, Parts
 from tacit.asking.session import Session
-from tacit.asking.united_question import Several, several_parts
+from tacit.asking.united_question import Several, compound_report, several_parts
 from tacit.asking.verbs import QuestionCall, QuestionVerbs
+from tacit.asking.workload import Workload, workload_of
 from tacit.errors import (
     InvalidParameter,
     LargeEpsilonWarning,
@@ -27,12 +28,14 @@ from tacit.errors import (
     printable,
 )
 from tacit.forecast import (
+    Goal,
     Solved,
     Wanted,
     closer_words,
+    goals_of,
     group_rows,
+    least_epsilon,
     refuse_useless,
-    solve_epsilon,
 )
 from tacit.hold import holding, longest, read_hold
 from tacit.ledger import Asker
@@ -69,7 +72,7 @@ class Question(QuestionVerbs[PlanReport]):
 
     session: Session
     query: Query
-    several: Several | None = None  # parts that are charged as one: `query` is the first
+    several: Several | Workload | None = None  # parts that are charged as one: `query` is the first
     is_free: ClassVar[bool] = False  # answering reads nothing and costs nothing, so that no epsilon is needed
 
     def _planned(self, call: QuestionCall) -> PlanReport:
@@ -116,7 +119,7 @@ class Question(QuestionVerbs[PlanReport]):
     def _report(self, request: Request, solved: Solved | None, level: Fraction) -> PlanReport:
         session = self.session
         if self.several is not None:
-            return self.several.report(session, self.query, request, solved, level)
+            return compound_report(session, self.query, request, solved, level, self.several.labels)
         foreseen = request.foresee()
         foresight = Foresight(session, self.query, request, level)
         ends = tuple(foresight.ends()) if foreseen.wanted else ()
@@ -141,12 +144,11 @@ class Question(QuestionVerbs[PlanReport]):
         *,
         consistent: bool,
     ) -> Answer:
-        """Return the numbers with their intervals, before the ledger has an entry for them."""
+        """Return the numbers with their intervals and advice, before the ledger has an entry for them."""
+        answer = _drawn(self, level, plans, noisy, consistent=consistent)
         if self.several is not None:
-            return self.several.draft(level, plans, noisy, consistent=consistent)
-        (plan,), (table,) = plans, noisy
-        info = info_of_record(plan, plan.loss, level, ())
-        answer = make_answer(plan, table, self.query.after, info, consistent=consistent)
+            return answer
+        (plan,) = plans
         shown = shown_outputs(plan.after, [output.name for output in plan.outputs])
         widths = {name: half_width(answer, name) for name in shown}
         planned = partial(planned_as, self.session, self.query, plan)
@@ -155,14 +157,31 @@ class Question(QuestionVerbs[PlanReport]):
     def _spend(self, call: QuestionCall, asker: Asker) -> tuple[Spend, Solved | None]:
         """Return what the call may spend, and how it was solved for where an error is given."""
         budget = self.session.registered.budget if call.delta is not None else _budget_for(self.session, asker)
-        solved = self._solve(call, budget, asker)
-        return self._spend_at(solved.epsilon if solved else call.epsilon, call, budget), solved
+        if call.error is None:
+            return self._spend_at(call.epsilon, call, budget), None
+        if call.epsilon is not None:
+            raise InvalidParameter("give epsilon or error, not both: one follows from the other")
+        if not isinstance(self.several, Workload):
+            solved = self._solved_alone(call, call.error, budget, asker)
+            return self._spend_at(solved.epsilon, call, budget), solved
+        solved, shares = self.several.solve(
+            call,
+            lambda question, wanted, *rest: question._goals(call, wanted, *rest),
+            lambda question, wanted: question._solved_alone(replace(call, weights=None), wanted, budget, asker),
+            lambda tried, parts: self._foreseen_plans(self._spend_at(tried, call, budget, parts), asker),
+        )
+        return self._spend_at(solved.epsilon, call, budget, shares), solved
 
-    def _spend_at(self, epsilon: Number | None, call: QuestionCall, budget: Loss) -> Spend:
+    def _spend_at(
+        self, epsilon: Number | None, call: QuestionCall, budget: Loss, parts: tuple[Fraction, ...] = ()
+    ) -> Spend:
         if epsilon is None:
             raise InvalidParameter(
                 "give epsilon (the cost) or error (the error to stay within)\nhint: epsilon=1, or error='2%'"
             )
+        if isinstance(self.several, Workload):
+            spend = make_spend(epsilon, call.delta, call.noise, budget, confidence=call.level)
+            return replace(spend, parts=parts or self.several.weighed(call.weights))
         named = self._of_outputs(call.weights) if isinstance(call.weights, Mapping) else call.weights
         outputs = dict.fromkeys(output.name for each in self._queries for output in each.outputs)
         levels = dict.fromkeys(level_name(each, kept) for each in self._queries for kept in each.levels)
@@ -189,20 +208,28 @@ class Question(QuestionVerbs[PlanReport]):
             refuse_unlearned(foreseen.wanted[0])
         return [plan]
 
-    def _solve(self, call: QuestionCall, budget: Loss, asker: Asker) -> Solved | None:
-        error = call.error
-        if error is None:
-            return None
-        if call.epsilon is not None:
-            raise InvalidParameter("give epsilon or error, not both: one follows from the other")
+    def _solved_alone(self, call: QuestionCall, error: Wanted, budget: Loss, asker: Asker) -> Solved:
+        """Return the least epsilon for a wanted error of this question."""
+
+        def plans_at(tried: Fraction) -> Sequence[Plan]:
+            return self._foreseen_plans(self._spend_at(tried, call, budget), asker)
+
+        return least_epsilon(self._goals(call, error, plans_at(Fraction(1))), plans_at, call.level)
+
+    def _goals(
+        self, call: QuestionCall, error: Wanted, plans: Sequence[Plan], start: int = 0, label: str = ""
+    ) -> list[Goal]:
+        """Return the error that is allowed for each column."""
         population = self.session.declaration.population
         wanted = self._of_outputs(error) if isinstance(error, Mapping) else error
-        return solve_epsilon(
+        computed = self._computed(wanted)
+        return goals_of(
             wanted,
-            lambda tried: self._foreseen_plans(self._spend_at(tried, call, budget), asker),
-            call.level,
+            plans,
             lambda plan: group_rows(plan, population, call.for_groups_of),
-            self._computed(wanted),
+            computed,
+            start=start,
+            label=label,
         )
 
     def _computed(self, error: Wanted) -> dict[str, Moves]:
@@ -227,7 +254,7 @@ class Question(QuestionVerbs[PlanReport]):
 
     def _of_outputs(self, given: Mapping[str, Number]) -> dict[str, Number]:
         """Return what is given for shown columns as given for the aggregates that they are."""
-        given = given if self.several is None else self.several.of_branches(given)
+        given = self.several.of_branches(given) if isinstance(self.several, Several) else given
         same = {
             each.name: each.expression.name
             for query in self._queries
@@ -254,6 +281,27 @@ def question_of(session: Session, query: Query) -> Question:
     levels = tuple(tuple(names[each] for each in level) for level in query.levels)
     compound = Compound((Branch(replace(query, levels=()), levels),))
     return Question(*several_parts(compound, lambda own: (session, own)))
+
+
+def _drawn(
+    question: Question, level: Fraction, plans: Sequence[Plan], noisy: Sequence[NoisyTable], *, consistent: bool
+) -> Answer:
+    """Return the numbers of a question with their intervals."""
+    if isinstance(question.several, Workload):
+        return question.several.draft(level, plans, noisy, _drawn, consistent=consistent)
+    if question.several is not None:
+        return question.several.draft(level, plans, noisy, consistent=consistent)
+    (plan,), (table,) = plans, noisy
+    info = info_of_record(plan, plan.loss, level, ())
+    return make_answer(plan, table, question.query.after, info, consistent=consistent)
+
+
+def workload_question(questions: Mapping[str, Question]) -> Question:
+    """Return several questions, by name, as one."""
+    workload = workload_of(questions)
+    first = next(iter(questions.values()))
+    held = longest(each.session.hold for each in questions.values())
+    return Question(replace(first.session.base or first.session, hold=held), first.query, workload)
 
 
 def _budget_for(session: Session, asker: Asker) -> Loss:

@@ -402,10 +402,11 @@ def recorded(
     certify: Callable[[], Mapping[str, Any]] | None = None,
 ) -> Answer:
     """Return an answer, made before the ledger had its entry, with the entry's facts and certificate."""
+    parts = {name: recorded(each, facts, notices=(), certify=certify) for name, each in answer.parts.items()}
     made = advised(answer, *notices).facts
     notes = (*made.notes, *facts.notes, *notices)
     stated = replace(facts, notes=notes, reading=made.reading, advice=made.advice, bounds=made.bounds)
-    return replace(answer, facts=stated, certify=certify)
+    return replace(answer, facts=stated, certify=certify, parts=parts)
 
 
 def answer_info(

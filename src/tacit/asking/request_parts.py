@@ -32,8 +32,8 @@ from tacit.privacy import from_text, to_text
 from tacit.query import PostProcessing, Query
 from tacit.release import NoisyTable
 
-# An answer has at most so many questions: each gets its share of epsilon, in thousandths.
-QUESTIONS_MOST = 64
+# An answer has at most so many questions: each gets its share of epsilon.
+QUESTIONS_MOST = 256
 
 Part = tuple[Session, Query]
 Admits = Callable[[PlannedTogether], bool]

@@ -15,13 +15,14 @@ from tacit.asking.request import Foreseen, Request, info_of_record
 from tacit.asking.request_parts import Parts
 from tacit.asking.session import Session
 from tacit.errors import QueryRefused, printable
-from tacit.forecast import Solved, learning_in_words, plan_in_words, useless_line
+from tacit.forecast import Solved, errors_in_words, learning_in_words, plan_in_words, useless_line
 from tacit.hold import longest
 from tacit.plan import Plan, PlannedTogether
 from tacit.privacy import Loss, Number, show
 from tacit.query import Branch, Compound, Query, adds_up, aside_queries, level_queries
 from tacit.release import NoisyTable
 
+IN_FULL_MOST = 8  # plans; of more, only the errors are shown
 _Parts = list[tuple[Session, Query]]
 
 
@@ -64,6 +65,9 @@ class CompoundReport(PlanReport):
             lines.append(learning_in_words(whole, self.wanted, self.loss, self.parts, self.confidence))
         else:
             for label, plan in zip(self.labels, plans, strict=True):
+                if len(plans) > IN_FULL_MOST:
+                    lines.append(f"{label}: {errors_in_words(plan, self.confidence)}")
+                    continue
                 lines += [*([f"--- {label}"] if len(plans) > 1 else []), plan_in_words(plan, self.confidence)]
             lines += [
                 f"Learned first, and kept: {each.words}, for ε = {show(each.plan.spend.epsilon)} of it."
@@ -92,25 +96,10 @@ class Several:
         """The parts, to be planned and charged as one."""
         return Parts(tuple(both for levels, asides in self._asked() for each in (levels, *asides) for both in each))
 
-    def report(
-        self, session: Session, query: Query, request: Request, solved: Solved | None, level: Fraction
-    ) -> CompoundReport:
-        """Return the plans of all parts, and what is learned for them first."""
-        foreseen = request.foresee()
-        planned, declared = foreseen.planned, session.declaration
-        advice = "" if foreseen.wanted else useless_line(planned.plans, rows_most(declared), level)
-        guesses = rows_of_people(declared, query) if foreseen.wanted else []
-        return CompoundReport(
-            foreseen.plan,
-            level,
-            solved,
-            fit=request.fit(foreseen),
-            wanted=foreseen.wanted,
-            advice=(advice,) if advice else (),
-            foreseen=foreseen,
-            labels=tuple(_label(query) for query in request.parts.queries),
-            made_up=tuple((rows, request.foresee(rows).planned) for rows in guesses),
-        )
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The different parts in words."""
+        return tuple(_label(query) for query in self.parts.queries)
 
     def draft(self, level: Fraction, plans: Sequence[Plan], noisy: Sequence[NoisyTable], *, consistent: bool) -> Answer:
         """Return the numbers with their intervals, before the ledger has an entry for them."""
@@ -168,6 +157,27 @@ class Several:
             for branch in self.compound.branches if name in given else ():
                 found.setdefault(branch.query.after.shown[at].name, given[name])
         return found
+
+
+def compound_report(
+    session: Session, query: Query, request: Request, solved: Solved | None, level: Fraction, labels: tuple[str, ...]
+) -> CompoundReport:
+    """Return the plans of all parts of a request, and what is learned for them first."""
+    foreseen = request.foresee()
+    planned, declared = foreseen.planned, session.declaration
+    advice = "" if foreseen.wanted else useless_line(planned.plans, rows_most(declared), level)
+    guesses = rows_of_people(declared, query) if foreseen.wanted else []
+    return CompoundReport(
+        foreseen.plan,
+        level,
+        solved,
+        fit=request.fit(foreseen),
+        wanted=foreseen.wanted,
+        advice=(advice,) if advice else (),
+        foreseen=foreseen,
+        labels=labels,
+        made_up=tuple((rows, request.foresee(rows).planned) for rows in guesses),
+    )
 
 
 def several_parts(

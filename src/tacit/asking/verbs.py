@@ -189,6 +189,23 @@ class Verbs(Generic[Asked]):
         """
         return self._question(binned(self.frame, column, bins, between))
 
+    def workload(self, **questions: Any) -> Asked:
+        """Return several questions as one, by name: workload(by_ward=visits.group_by("ward").count(), in_all=...).
+
+        They are planned and charged together, and answer["by_ward"] is the answer of one. `weights` and `error` are by
+        these names. Counts of the same rows that share cells are fitted together.
+        """
+        raise NotImplementedError
+
+    def marginals(self, columns: Sequence[str], order: int = 2, *, bins: Mapping[str, Any] | None = None) -> Asked:
+        """Return the counts by every pair of columns (every `order` of them) as one workload: answer["age, sex"].
+
+        The values of each column are its declared keys, or `bins` of numbers, as of a histogram. Rows with another
+        value, or none, in any of the columns are in no table, so that all tables agree where they overlap.
+        """
+        asked = language.marginal_queries(self.frame, columns, order, bins)
+        return self.workload(**{name: self._question(query) for name, query in asked.items()})
+
     def top(self, column: str, k: int, *, keys: Any = None) -> Asked:
         """Return the question for the k most common values of a column: those that most units have.
 

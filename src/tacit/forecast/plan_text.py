@@ -83,6 +83,11 @@ def plan_in_words(plan: Plan, confidence: Fraction = Fraction(95, 100), *, path:
     return "\n".join(lines)
 
 
+def errors_in_words(plan: Plan, confidence: Fraction) -> str:
+    """Return the expected error of every number of a plan, on one line."""
+    return "; ".join(f"{output.name} {expected_words(output, plan, confidence)}" for output in plan.outputs)
+
+
 def level_lines(plan: Plan) -> list[str]:
     """Return which totals have separate noise."""
     lines = []

@@ -84,7 +84,7 @@ def _learned_rows(plan: Plan) -> Fraction | None:
 
 
 @dataclass(frozen=True)
-class _Goal:
+class Goal:
     """The allowed error for a column of one plan: an output, or a column computed from several."""
 
     name: str
@@ -112,35 +112,27 @@ class _Goal:
         return any(depends_on(_output(plan, name), plan) == "rows" for name in self.moves.slopes)
 
 
-def solve_epsilon(
-    wanted: Wanted,
-    plans_at: Callable[[Fraction], Sequence[Plan]],
-    confidence: Fraction,
-    sizes: Callable[[Plan], Sizes],
-    computed: Mapping[str, Moves] | None = None,
+def least_epsilon(
+    goals: Sequence[Goal], plans_at: Callable[[Fraction], Sequence[Plan]], confidence: Fraction
 ) -> Solved:
-    """Return the least epsilon, to three digits, at which every wanted error is expected to hold in every plan.
+    """Return the least epsilon, to three digits, at which all goals are expected to be met."""
 
-    `computed` gives, for columns that are not outputs, their change with each input.
-    """
-    first = plans_at(Fraction(1))
-    goals = _goals(wanted, first, sizes, computed or {})
-
-    def holds(epsilon: Fraction) -> bool:
+    def missed(epsilon: Fraction) -> list[Goal]:
         plans = plans_at(epsilon)
-        return all(goal.is_met(plans, confidence) for goal in goals)
+        return [goal for goal in goals if not goal.is_met(plans, confidence)]
 
     steps = len(DIGITS) * len(EXPONENTS)
     low, high = -1, steps
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if holds(_epsilon(middle)) else (middle, high)
+        low, high = (middle, high) if missed(_epsilon(middle)) else (low, middle)
     if high == steps:
+        names = " and ".join(dict.fromkeys(goal.name for goal in missed(_epsilon(steps - 1))))
         raise QueryRefused(
-            f"the wanted error is too small: no epsilon up to {show(_epsilon(steps - 1))} reaches it"
+            f"the wanted error of {names} is too small: no epsilon up to {show(_epsilon(steps - 1))} reaches it"
             "\nhint: allow a larger error, or ask about larger groups"
         )
-    return Solved(_epsilon(high), _words(goals, first, confidence))
+    return Solved(_epsilon(high), _words(goals, plans_at(Fraction(1)), confidence))
 
 
 def _epsilon(index: int) -> Fraction:
@@ -152,10 +144,19 @@ def _output(plan: Plan, name: str) -> PlannedOutput:
     return next(output for output in plan.outputs if output.name == name)
 
 
-def _goals(
-    wanted: Wanted, plans: Sequence[Plan], sizes: Callable[[Plan], Sizes], computed: Mapping[str, Moves]
-) -> list[_Goal]:
-    """Return the error allowed for each column that has a goal, in each plan that has it."""
+def goals_of(
+    wanted: Wanted,
+    plans: Sequence[Plan],
+    sizes: Callable[[Plan], Sizes],
+    computed: Mapping[str, Moves],
+    *,
+    start: int = 0,
+    label: str = "",
+) -> list[Goal]:
+    """Return the error allowed for each column that has a goal, in each plan that has it.
+
+    Of a workload, `label` is the question's name, and `start` the number of plans of the questions before it.
+    """
     alone = {output.name: Moves({output.name: Fraction(1)}) for plan in plans for output in plan.outputs}
     named = alone | dict(computed)
     if isinstance(wanted, Mapping):
@@ -178,7 +179,13 @@ def _goals(
         if not goals:
             _refuse_unforeseen(plans[0].outputs[0])
     return [
-        _Goal(name, at, named[name], _allowed(goals[name], name, named[name], plan, sizes(plan)), sizes(plan).rows)
+        Goal(
+            label + name,
+            start + at,
+            named[name],
+            _allowed(goals[name], name, named[name], plan, sizes(plan)),
+            sizes(plan).rows,
+        )
         for name in goals
         for at, plan in enumerate(plans)
         if {output.name for output in plan.outputs}.issuperset(named[name].slopes)
@@ -301,7 +308,7 @@ def _refuse_unforeseen(output: PlannedOutput) -> None:
     )
 
 
-def _words(goals: Sequence[_Goal], plans: Sequence[Plan], confidence: Fraction) -> str:
+def _words(goals: Sequence[Goal], plans: Sequence[Plan], confidence: Fraction) -> str:
     named = ", ".join(dict.fromkeys(f"{goal.name} ± {goal.allowed:.4g}" for goal in goals))
     rows = {goal.rows for goal in goals if goal.rows is not None and goal.is_sized(plans)}
     size = f" in groups of {float(min(rows)):,.0f} rows" if len(rows) == 1 else ""

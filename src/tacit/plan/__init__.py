@@ -3,6 +3,7 @@
 from tacit.plan.bounds.ceilings import AT_MOST, AT_MOST_OF_TABLE
 from tacit.plan.bounds.chosen import (
     CLEARLY_LESS,
+    ENTROPY_SLACK,
     FORESEEN_TIMES,
     FORESEEN_TO,
     MEAN_SHARE,
@@ -95,4 +96,4 @@ from tacit.plan.planner import make_plan, make_spend, plan_of_other_noise, plan_
 from tacit.plan.row_products import NUMBER_ONE, MomentBlock, Moments, SquaredErrors
 from tacit.plan.sensitivity import whole_of
 from tacit.plan.shared_epsilon import PlannedTogether, plans_of_noise, plans_together, spends_of
-from tacit.plan.split import read_weights
+from tacit.plan.split import read_weights, rounded_shares

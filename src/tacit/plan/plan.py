@@ -59,6 +59,7 @@ class Spend:
     noise: NoiseKind | None = None
     confidence: Fraction = Fraction(95, 100)  # of intervals that are paid for: those of quantiles
     weights: tuple[tuple[str, Fraction], ...] = ()  # how much an aggregate's squared relative error counts, if not 1
+    parts: tuple[Fraction, ...] = ()  # the share of each of several questions, if not even
 
 
 @dataclass(frozen=True)

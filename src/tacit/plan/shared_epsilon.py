@@ -25,6 +25,8 @@ from tacit.tables import Declaration
 # Epsilons of parts are whole steps of this; the search for one ends there.
 EPSILON_BITS = 40
 DEVIATION_LEAST = 1e-300
+# Even shares of so many questions are whole thousandths.
+ROUNDED_MOST = 64
 
 # A question, the public facts of its rows, and the learned ones.
 Asked = tuple[Query, Declaration, Facts]
@@ -66,9 +68,16 @@ class PlannedTogether:
 
 
 def spends_of(spend: Spend, queries: Sequence[Query]) -> tuple[Spend, ...]:
-    """Return what each question may spend, as pure noise is charged: even shares that add up to the whole."""
-    shares = rounded_shares([1.0] * len(queries)) if len(queries) > 1 else [Fraction(1)]
+    """Return what each question may spend, as pure noise is charged: shares that add up to the whole."""
+    shares = spend.parts or even_shares(len(queries))
     return tuple(_share_of(spend, share, query) for share, query in zip(shares, queries, strict=True))
+
+
+def even_shares(count: int) -> tuple[Fraction, ...]:
+    """Return even shares; of many questions they are exact, as no thousandths are."""
+    if count == 1 or count > ROUNDED_MOST:
+        return (Fraction(1, count),) * count
+    return tuple(rounded_shares([1.0] * count))
 
 
 def plans_together(asked: Sequence[Asked], spend: Spend, admits: Callable[[PlannedTogether], bool]) -> PlannedTogether:
@@ -129,6 +138,7 @@ def _share_of(spend: Spend, share: Fraction, query: Query) -> Spend:
         delta_noise=spend.delta_noise * share,
         delta_rho=spend.delta_rho * share,
         weights=tuple((name, weight) for name, weight in spend.weights if name in names),
+        parts=(),
     )
 
 

@@ -8,13 +8,14 @@ public keys of a CASE, and rankings of the most common keys. Reading text is lef
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, product
 from typing import Any, TypeAlias
 
 from tacit.errors import InvalidParameter, QueryRefused, did_you_mean
 from tacit.privacy import Number, decimal_meaning, is_long, positive, whole
 from tacit.query.check import check
 from tacit.query.column_expressions import Col, written
+from tacit.query.kind import value_of
 from tacit.query.limits import LEVELS_MOST
 from tacit.query.literal import fraction_meant, refuse_broken_text
 from tacit.query.nodes import (
@@ -387,7 +388,7 @@ def _expression(frame: Frame, given: str | Col) -> Expression:
     return parse_expression(text, frame.declaration, derived=frame.derived, tables=frame.tables)
 
 
-# --- histograms and rankings ---
+# --- histograms, marginals and rankings ---
 
 BINS_MAX = 200
 # An edge that is not a short decimal is rounded to this number of digits after the point.
@@ -411,6 +412,59 @@ def binned(frame: Frame, column: str, bins: object, between: object = None) -> Q
     )
     keyed = add_keys(derived, [name], [_short(edge) for edge in edges[:-1]])
     return make_query(keyed, {"count": AggregateSpec("count")})
+
+
+def marginal_queries(frame: Frame, columns: Sequence[str], order: object, bins: object) -> dict[str, Query]:
+    """Return the counts by each `order` of some columns together, by the names of these columns.
+
+    All are of the same rows, those with a listed value in each of the columns, so that they agree where they overlap.
+    """
+    if isinstance(columns, str) or len(set(columns)) < len(columns) or len(columns) < 2:
+        raise QueryRefused("marginals are of two columns or more, each once\nhint: marginals(['age', 'sex', 'ward'])")
+    most = whole(order, name="order")
+    if most > len(columns):
+        raise QueryRefused(f"order={most} needs as many columns\nhint: order=2 is of all pairs")
+    if frame.keys:
+        raise QueryRefused("marginals have their own groups\nhint: leave out group_by, or filter with where")
+    cut = {} if bins is None else bins
+    if not isinstance(cut, Mapping) or any(name not in columns for name in cut):
+        raise QueryRefused("bins gives columns of numbers their bins\nhint: bins={'age': [0, 18, 65, 120]}")
+    names: list[str] = []
+    listed: list[tuple[Scalar, ...]] = []
+    for column in columns:
+        facts = frame.declaration.columns.get(column)
+        if column in cut:
+            frame, edges = _with_bins(frame, column, cut[column])
+            names.append(f"{column}_from")
+            listed.append(edges)
+        elif facts is not None and facts.keys is not None:
+            names.append(column)
+            listed.append(tuple(key for key in facts.keys if key is not None))
+        else:
+            raise QueryRefused(
+                f"the values of '{column}' are not listed\nhint: declare its keys, or give numbers bins:"
+                f" bins={{'{column}': 10}}"
+            )
+    for name, values in zip(names, listed, strict=True):
+        inside: Expression = Call("in", (_named(frame, name), *map(value_of, values)))
+        where = inside if frame.where is None else Call("and", (frame.where, inside))
+        frame = replace(frame, where=canonical(where, column_kinds(frame.declaration)))
+    found = {}
+    for chosen in combinations(range(len(names)), most):
+        keys = tuple(product(*(listed[at] for at in chosen)))
+        keyed = add_keys(frame, [names[at] for at in chosen], keys)
+        found[", ".join(columns[at] for at in chosen)] = make_query(keyed, {"count": AggregateSpec("count")})
+    return found
+
+
+def _with_bins(frame: Frame, column: str, bins: object) -> tuple[Frame, tuple[Scalar, ...]]:
+    """Return a frame with the low end of the bin of each value, and these ends."""
+    edges = [_short(edge) for edge in _edges(frame, column, bins, None)]
+    written = f'"{column}"' if column in frame.declaration.columns else column
+    texts = [show_value(edge) for edge in edges[:-1]]
+    cases = [f"WHEN {written} < {high} THEN {low}" for low, high in pairwise(texts)]
+    text = f"CASE WHEN {written} IS NULL THEN NULL {' '.join(cases)} ELSE {texts[-1]} END"
+    return add_derived(frame, {f"{column}_from": text}), tuple(edges[:-1])
 
 
 def ranked(frame: Frame, column: str, best: int, keys: object = None) -> Query:

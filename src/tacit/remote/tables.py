@@ -119,6 +119,19 @@ class RemoteTable(Verbs["RemoteQuestion"]):
         asked_as = {"sql": text, "between": between, "per_unit": per_unit, "dialect": dialect, "most": most}
         return RemoteQuestion(self.wire, self.name, as_sent(asked_as), text)
 
+    def workload(self, **questions: "RemoteQuestion") -> "RemoteQuestion":
+        """Return several questions to this table as one, by name, as here (`Table.workload`)."""
+        for name, each in questions.items():
+            if not isinstance(each, RemoteQuestion) or (each.wire.address, each.table) != (
+                self.wire.address,
+                self.name,
+            ):
+                raise InvalidParameter(f"'{name}' must be a question to this table\nhint: server['visits'].count()")
+        text = "; ".join(f"{name}: {each.text}" for name, each in questions.items())
+        return RemoteQuestion(
+            self.wire, self.name, {"questions": {k: each.asking for k, each in questions.items()}}, text
+        )
+
     def join(self, other: "RemoteTable | RemotePublic", *, on: Any, how: str = "inner", most: int = 1) -> "RemoteTable":
         """Return this table's rows beside the rows of another of the server that match them, as here (`Table.join`).
 

@@ -357,6 +357,10 @@ class Desk:
 
     def _read_question(self, person: Person, name: str, wording: Wording) -> Question:
         table = self._table(name)
+        if wording.questions:
+            return table.workload(
+                **{each: self._read_question(person, name, own) for each, own in wording.questions.items()}
+            )
         if wording.sql is None and isinstance(wording.tree, dict) and wording.tree.get("rows") is not None:
             return travelled_question(table, wording.tree, lambda each: self._seen(person, each), self._public)
         if wording.sql is None:

@@ -70,5 +70,5 @@ def object_document(properties: Mapping[str, Any], required: tuple[str, ...], **
 def question_document(*, may_answer: bool) -> dict[str, Any]:
     """Return what OpenAPI says of a body that asks or plans: the names that `read_wording` reads."""
     options = {**QUESTION, **SPENDING, **(FLAGS if may_answer else {})}
-    one_of = [{"required": ["sql"]}, {"required": ["question"]}]
+    one_of = [{"required": [name]} for name in ("sql", "question", "questions")]
     return object_document({name: each.document for name, each in options.items()}, (), oneOf=one_of)

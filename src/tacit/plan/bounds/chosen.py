@@ -55,6 +55,10 @@ PART_OF_VARIANCE = 1 / 2  # the same of a variance: variances that hold
 MEAN_SHARE = Fraction(1, 10)  # of the probability to miss, for the means in a variance: half-width / error
 ROWS_SHARE = Fraction(1, 100)  # the same for the rows in a sum that was rounded to a grid: half-width / error
 
+# ---- Workloads.
+
+ENTROPY_SLACK = 0.03  # how far a possible table may be from its fit, by a cell's variance over the rows: all pairs
+
 # ---- Words.
 
 VAGUE_FROM = 0.5  # an interval of this part of its column's range is vague in a summary: no figure

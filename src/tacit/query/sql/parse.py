@@ -34,6 +34,24 @@ def read_node(reader: Reader, node: exp.Expr) -> Expression:
 
 def tokens_of(text: str) -> list[Token]:
     """Return the tokens of one statement; refuse a text with too many tokens, or with a second statement."""
+    tokens = _all_tokens(text)
+    for token in tokens[:-1]:
+        if token.token_type == TokenType.SEMICOLON:
+            raise QueryRefused(
+                f"there is more than one statement (line {token.line}, column {token.col})\nhint: ask one at a time"
+            )
+    return tokens
+
+
+def statements(text: str) -> list[str]:
+    """Return the statements of a text, which end with semicolons."""
+    ends = [token for token in _all_tokens(text) if token.token_type == TokenType.SEMICOLON]
+    starts = [0, *(token.end + 1 for token in ends)]
+    found = [text[start:end] for start, end in zip(starts, [*(token.start for token in ends), len(text)], strict=True)]
+    return [each for each in found if each.strip()]
+
+
+def _all_tokens(text: str) -> list[Token]:
     limit_text(text)
     try:
         tokens = sqlglot.tokenize(text, read=TacitSql)
@@ -43,11 +61,6 @@ def tokens_of(text: str) -> list[Token]:
         raise QueryRefused(f"the question has more than {TOKENS_MAX} words\nhint: ask several smaller questions")
     if sum(token.token_type == TokenType.SELECT for token in tokens) > SELECTS_MAX:
         raise QueryRefused(f"the question has more than {SELECTS_MAX} SELECTs\nhint: ask several smaller questions")
-    for token in tokens[:-1]:
-        if token.token_type == TokenType.SEMICOLON:
-            raise QueryRefused(
-                f"there is more than one statement (line {token.line}, column {token.col})\nhint: ask one at a time"
-            )
     return tokens
 
 

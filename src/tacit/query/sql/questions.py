@@ -18,7 +18,7 @@ from tacit.query.joins import NamedRows
 from tacit.query.kind import FLOAT, kind_of_type
 from tacit.query.nodes import Aggregate, Column, Expression, PostProcessing, Query, Type
 from tacit.query.sql.expressions import Reader, match
-from tacit.query.sql.parse import parsed, read_node, reading_as, tokens_of
+from tacit.query.sql.parse import parsed, read_node, reading_as, statements, tokens_of
 from tacit.query.sql.refusals import only, refusal
 from tacit.query.sql.shorthand import written_out
 from tacit.query.sql.shown import read_order
@@ -69,8 +69,17 @@ def tables_named(text: str, dialect: str | None = None) -> tuple[str, ...]:
     if not isinstance(text, str):
         raise QueryRefused(f"a question must be text, not {type(text).__name__}\nhint: sql('SELECT COUNT(*) ...')")
     with reading_as(text, dialect) as read:
-        tokens_of(read)
-        return tuple(dict.fromkeys(str(table.name) for table in parsed(read).find_all(exp.Table)))
+        trees = [parsed(each) for each in statements(read)]
+        return tuple(dict.fromkeys(str(table.name) for tree in trees for table in tree.find_all(exp.Table)))
+
+
+def selects_of(text: str, dialect: str | None = None) -> list[str]:
+    """Return the SELECTs of a text with semicolons between them, in this language if there are several."""
+    if not isinstance(text, str):
+        return [text]
+    with reading_as(text, dialect) as read:
+        found = statements(read)
+        return found if len(found) > 1 else [text]
 
 
 def _refuse_other_statements(tokens: list[Token], declaration: Declaration) -> None:

@@ -231,9 +231,22 @@ async def file_of(answer: Answer, kind: str) -> Response:
 
 async def looks_of(answer: Answer) -> dict[str, Any]:
     """Return what a page shows of an answer: its table, the lines below it, and the sizes of its pictures."""
-    head, body = cells(answer)
+    head, body = cells(answer) if not answer.parts else _cells_of_parts(answer)
     shown = {"head": head, "body": body, "closing": closing_lines(answer, more=""), "details": answer.details()}
     return shown | {"sizes": await sizes_of(answer)}
+
+
+def _cells_of_parts(answer: Answer) -> tuple[list[tuple[str, bool]], list[list[str]]]:
+    """Return the numbers of a workload as one table: the question, the group, the number and its interval."""
+    body = []
+    for name, part in answer.parts.items():
+        head, rows = cells(part)
+        keys = [at for at, (column, _) in enumerate(head) if column in part.columns and column not in part.aggregates]
+        for row in rows:
+            group = ", ".join(row[at] for at in keys)
+            numbers = [(head[at][0], *row[at : at + 2]) for at in range(len(keys), len(head), 2)]
+            body += [[name, group, *each] for each in numbers]
+    return [("question", False), ("group", False), ("number", False), ("value", True), ("±", True)], body
 
 
 async def sizes_of(answer: Answer) -> dict[str, tuple[int, int]]:
@@ -251,6 +264,7 @@ async def sizes_of(answer: Answer) -> dict[str, tuple[int, int]]:
 def _picture(body: bytes, kind: str) -> bytes:
     """Return a picture of an answer; drawing takes long enough that others must not wait for it, and once is enough."""
     answer = answer_from(json.loads(body), {})
+    answer = next(iter(answer.parts.values()), answer)  # of a workload, its first question
     if kind != "png":
         return svg_for_page(answer, narrow=kind == "narrow.svg").encode()
     with TemporaryDirectory() as folder:
