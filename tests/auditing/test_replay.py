@@ -12,8 +12,7 @@ import pytest
 import tacit
 import tacit_gauntlet as gauntlet
 from tacit.auditing.neighbours import make_tables
-from tacit.auditing.question_audit import audit_plan, audit_question
-from tacit.auditing.replay import compare_traces, replay, run_plan, trace_all_and_alone
+from tacit.auditing.replay import audit_plan, audit_question, compare_traces, replay, run_plan, trace_all_and_alone
 from tacit.engine.embedded import EmbeddedEngine, joined
 from tacit.engine.kernel import compiled
 from tacit.plan.plan import Part, Sensitivity

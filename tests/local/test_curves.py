@@ -5,15 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from tacit.local import curves
-from tacit.local.curves import LOOKS, points
-from tacit.local.tradeoffs import CENTRAL_LAPLACE, LOCAL, SHUFFLED, tradeoff
+from tacit.local import tradeoffs
+from tacit.local.tradeoffs import CENTRAL_LAPLACE, LOCAL, LOOKS, SHUFFLED, points, tradeoff
 
 
 @pytest.fixture(autouse=True)
 def three_points(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three points a line are as good as thirteen for what is tested here."""
-    monkeypatch.setattr(curves, "POINTS", 3)
+    monkeypatch.setattr(tradeoffs, "POINTS", 3)
 
 
 def test_a_picture_says_in_words_what_it_shows(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from tacit.asking import Catalog
 from tacit.errors import TacitError
 from tacit.ledger import open_ledger
-from tacit.server.declaring import allowed_source, lines
+from tacit.server.curating import allowed_source, lines
 from tacit.tables import catalog_from, read_catalog
 from tests.server.conftest import House
 

@@ -11,7 +11,7 @@ import pytest
 from mcp import ClientSession
 from mcp.client.streamable_http import streamable_http_client
 
-from tacit.cli.mcp import forwarded
+from tacit.cli.serve import forwarded
 from tacit.errors import LedgerError
 from tacit.server import make_app
 from tacit.server.mcp import DATA, TOOLS

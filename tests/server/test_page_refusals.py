@@ -6,9 +6,8 @@ from html import unescape
 import pytest
 
 from tacit.errors import InvalidParameter, QueryRefused
-from tacit.server.pages.mistakes import two_digits
-from tacit.server.pages.page_look import say_in
-from tacit.server.pages.refusal_words import shown_refusal
+from tacit.server.pages.ask_pages import two_digits
+from tacit.server.pages.page_look import say_in, shown_refusal
 from tacit.server.pages.visits import Visits
 from tacit.server.pages.wording_of_forms import plain_number
 from tacit.server.problems import Problem, problem_of

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from tacit.server import Visits, make_app
-from tacit.server.pages.outside_pages import outside_pages
+from tacit.server.pages.page_look import outside_pages
 from tests.server.conftest import House
 
 HERE = {"Origin": "https://test"}
@@ -70,7 +70,7 @@ def test_whoever_is_not_signed_in_is_shown_where_to(browser):
 
 
 def test_without_other_packages_the_pages_are_the_servers(browser, monkeypatch):
-    monkeypatch.setattr("tacit.server.pages.outside_pages.entry_points", lambda **_: [])
+    monkeypatch.setattr("tacit.server.pages.page_look.entry_points", lambda **_: [])
     outside_pages.cache_clear()
     try:
         browser.sign_in("tacit_ben")

@@ -8,8 +8,8 @@ from fractions import Fraction
 from typing import ClassVar, cast
 
 from tacit.answer import Answer, AnswerInfo, loss_record
+from tacit.asking.describing import FreeReport
 from tacit.asking.question import Question
-from tacit.asking.reports import FreeReport
 from tacit.asking.request import left_record, what_is_left
 from tacit.asking.session import Session
 from tacit.asking.verbs import QuestionCall, QuestionVerbs

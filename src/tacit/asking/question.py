@@ -11,9 +11,9 @@ from functools import partial
 from typing import ClassVar, NoReturn
 
 from tacit.answer import Answer, advised, half_width, kept_text, make_answer
+from tacit.asking.describing import PlanReport
 from tacit.asking.foresight import Foresight, planned_as, rows_most
 from tacit.asking.learned import read_learn
-from tacit.asking.reports import PlanReport
 from tacit.asking.request import Drafts, Request, answer_info, info_of_record, recorded
 from tacit.asking.request_parts import OnePart, Parts
 from tacit.asking.session import Session

@@ -9,8 +9,8 @@ from fractions import Fraction
 from itertools import islice
 
 from tacit.answer import Answer, AsideRelease, BranchRelease, make_compound_answer
+from tacit.asking.describing import PlanReport
 from tacit.asking.foresight import rows_most, rows_of_people
-from tacit.asking.reports import PlanReport
 from tacit.asking.request import Foreseen, Request, info_of_record
 from tacit.asking.request_parts import Parts
 from tacit.asking.session import Session

@@ -3,7 +3,7 @@
 from tacit.auditing.function_audit import audit
 from tacit.auditing.mechanisms import SUBJECTS, audit_mechanism
 from tacit.auditing.model_audit import audit_model
-from tacit.auditing.question_audit import audit_plan, audit_question
+from tacit.auditing.replay import audit_plan, audit_question
 from tacit.auditing.result import AuditResult
 from tacit.auditing.selftest import run_selftest
 from tacit.auditing.sequential import bet_on

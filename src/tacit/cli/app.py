@@ -26,10 +26,8 @@ from tacit.cli import (
     learn,
     ledger,
     local,
-    mcp,
     model,
     people,
-    selftest,
     serve,
 )
 from tacit.cli.outside import Commands
@@ -67,12 +65,12 @@ app.add_typer(people.app, name="people")
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(local.app, name="local")
 app.command(name="serve")(serve.serve)
-app.command(name="mcp")(mcp.mcp)
+app.command(name="mcp")(serve.mcp)
 app.command(name="certificate")(ledger.certificate)
 app.command(name="explain")(explain.explain)
 app.command(name="tradeoff")(explain.tradeoff)
 app.add_typer(audit.app, name="audit")
-app.command(name="selftest")(selftest.selftest)
+app.command(name="selftest")(audit.selftest)
 
 
 def _show_version(wanted: bool) -> None:  # noqa: FBT001 (the framework hands it over by position)

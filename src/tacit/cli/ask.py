@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from tacit.cli.books import connected
-from tacit.cli.column_options import option_of
 from tacit.cli.options import (
     FORMATS,
     AskOptions,
     TableOptions,
     open_question,
     opening,
+    option_of,
     plan_question,
     with_options,
 )

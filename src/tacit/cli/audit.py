@@ -1,4 +1,7 @@
-"""`tacit audit`: tries to refute the privacy claim of a mechanism, a question or any callable; it spends nothing."""
+"""`tacit audit`: tries to refute the privacy claim of a mechanism, a question or any callable; it spends nothing.
+
+`tacit selftest`: whether this installation works, in seconds.
+"""
 
 import json
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,10 +12,11 @@ from typer.core import TyperGroup
 from tacit.cli.ask import check_output, write_text
 from tacit.cli.options import AskOptions, open_question, with_options
 from tacit.cli.screen import check_plot, say, working
-from tacit.errors import InvalidParameter, json_text
+from tacit.errors import InvalidParameter, SelfTestFailed, json_text
 
 if TYPE_CHECKING:
     from tacit.auditing import AuditResult
+
 
 EXIT_VIOLATED = 5
 MECHANISM = "mechanism"
@@ -238,3 +242,31 @@ def _show(found: "AuditResult", *, as_json: bool, plot: str | None) -> None:
     say(found.to_json() if as_json else str(found))
     if found.violated:
         raise typer.Exit(EXIT_VIOLATED)
+
+
+def selftest(
+    compiled: Annotated[
+        bool, typer.Option("--compiled", help="also check the kernel's machine code, if it is compiled")
+    ] = False,
+) -> None:
+    """Check that this installation works: randomness, noise tables, engine and ledger. The check takes a few seconds,
+    uses made-up rows and a ledger in memory, and spends no budget.
+
+     Run it after an install or an update, and before
+    the first answer on a new machine. A check that is impossible here is reported as skipped.
+
+    Exit codes: 0 all is well, 1 a check failed: then do not answer questions with this installation.
+
+    Example: `tacit selftest`; from Python, `tacit.auditing.run_selftest()` yields the same findings.
+    """
+    from tacit.auditing import run_selftest
+
+    failed = 0
+    for finding in run_selftest(compiled=compiled):
+        say(str(finding))
+        failed += not finding.passed
+    if failed:
+        raise SelfTestFailed(
+            f"{failed} of the checks failed, so no answer of this installation can be relied on"
+            "\nhint: install tacit again, with its dependencies, and run `tacit selftest`; if it still fails, report it"
+        )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tacit.cli.books import LedgerPath, ServerAddress, connected, opened_here
-from tacit.cli.column_options import whole_number
+from tacit.cli.options import whole_number
 from tacit.cli.screen import say
 from tacit.errors import InvalidParameter
 

@@ -17,7 +17,7 @@ import typer
 
 from tacit.cli.books import ServerAddress, connected
 from tacit.cli.budget import NO_TABLES
-from tacit.cli.column_options import known_table, named, read_ends, read_key_list, whole_number
+from tacit.cli.options import known_table, named, read_ends, read_key_list, whole_number
 from tacit.cli.screen import say
 from tacit.errors import InvalidParameter, LedgerError, QueryRefused, TacitError
 from tacit.files import read_small

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from tacit.cli.column_options import whole_number
+from tacit.cli.options import whole_number
 from tacit.cli.screen import check_plot, say
 from tacit.errors import InvalidParameter
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tacit.cli.books import LedgerPath, opened_here
-from tacit.cli.column_options import find_entry
-from tacit.cli.options import TableOptions, open_table, opening, with_options
+from tacit.cli.options import TableOptions, find_entry, open_table, opening, with_options
 from tacit.cli.screen import say, working
 from tacit.errors import QueryRefused, did_you_mean
 

@@ -19,9 +19,8 @@ from tacit.json_wire import tagged, untagged
 from tacit.learning.additive import AdditiveClassifier, AdditiveRegressor
 from tacit.learning.additive_model import AdditiveModel
 from tacit.learning.estimator import Estimator
-from tacit.learning.linear import LinearRegression
+from tacit.learning.linear import PCA, LinearRegression
 from tacit.learning.linear_state import LinearState
-from tacit.learning.pca import PCA
 from tacit.learning.scoring.scorable import RowsUsed
 from tacit.ledger import Receipt
 from tacit.privacy import ApproximateLoss

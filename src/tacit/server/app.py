@@ -17,8 +17,7 @@ from tacit.errors import TacitError
 from tacit.ledger import Person
 from tacit.noise import fresh_bytes
 from tacit.options import read_wording
-from tacit.server.curating import add_curator_routes
-from tacit.server.declaring import add_declaring_route
+from tacit.server.curating import add_curator_routes, add_declaring_route
 from tacit.server.desk import KEY_BYTES, Desk, Given, told
 from tacit.server.listening import OwnHosts
 from tacit.server.mcp import add_mcp_route

@@ -1,7 +1,6 @@
 """The server's pages: the same verbs in a browser, for people who write no Python."""
 
-from tacit.server.pages.outside_pages import OutsidePages
-from tacit.server.pages.page_look import language_of, page, say_in
+from tacit.server.pages.page_look import OutsidePages, language_of, page, say_in
 from tacit.server.pages.page_routes import add_pages, problem_page
 from tacit.server.pages.visits import Visits
 

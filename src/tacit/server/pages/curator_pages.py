@@ -15,7 +15,7 @@ from tacit.json_wire import write_json
 from tacit.ledger import Person
 from tacit.options import read_wording
 from tacit.privacy import show
-from tacit.server import curating, declaring
+from tacit.server import curating
 from tacit.server.access import require
 from tacit.server.desk import Desk, told
 from tacit.server.pages.page_look import budget_bars, lines_of_plan
@@ -197,7 +197,7 @@ class CuratorPages:
             return await self._declare_page(guest, form)
 
         def act() -> Any:
-            return declaring.declare(self.desk, guest.person, declaration_of(form, guest.language))
+            return curating.declare(self.desk, guest.person, declaration_of(form, guest.language))
 
         done, problem = await self._act(act)
         return await self._declare_page(guest, form, problem, done)
@@ -208,7 +208,7 @@ class CuratorPages:
         source = str(form.get("source") or "").strip()
         columns: dict[str, str] | None = None
         if source and done is None:
-            columns, mistake = await self._act(lambda: declaring.columns_of(self.desk, source))
+            columns, mistake = await self._act(lambda: curating.columns_of(self.desk, source))
             problem = problem or mistake
         return guest.page(
             "declare.html",
@@ -218,7 +218,7 @@ class CuratorPages:
             stem=re.sub(r"\W+", "_", source.rpartition("table=")[2].rpartition("/")[2].partition(".")[0]),
             columns=columns,
             allowed=bool(self.desk.sources),
-            sources=await self.desk.aside(lambda: declaring.files_under(self.desk)),
+            sources=await self.desk.aside(lambda: curating.files_under(self.desk)),
             done=done,
         )
 

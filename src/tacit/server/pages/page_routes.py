@@ -15,8 +15,7 @@ from tacit.server.desk import Desk
 from tacit.server.pages.ask_pages import AskPages
 from tacit.server.pages.curator_pages import CuratorPages
 from tacit.server.pages.ledger_pages import LedgerPages
-from tacit.server.pages.outside_pages import outside_pages
-from tacit.server.pages.page_look import budget_bars, folders, page
+from tacit.server.pages.page_look import budget_bars, folders, outside_pages, page
 from tacit.server.pages.visits import COOKIE, VISIT_SECONDS, SignInFirst, Visitors, Visits, read_form
 from tacit.server.problems import Problem, unknown
 
