@@ -15,7 +15,7 @@ from bench.measure import Figure, Result
 from tacit.plan.choices import UnitBounds, draw_of
 from tacit.plan.layout import WantedQuantiles
 from tacit.plan.plan import Spend
-from tacit.selection.points import Aim, Parts, Stretches
+from tacit.selection.points import Aim, GroupRows, Stretches
 from tacit.selection.quantile import Rate, Target, draw_quantiles
 
 RUNS = 600
@@ -109,7 +109,7 @@ def baseline_errors(table: Table, fraction: Fraction, truth: float) -> Iterator[
     """Yield the mean absolute error of the exponential mechanism with the whole epsilon, by its law, for each aim."""
     up, down, slope = Rate(table.epsilon, table.rows_per_unit).for_fraction(fraction)
     group = np.zeros(1, np.int64)
-    parts = Parts(table.steps, group, group + len(table.steps), group, group + table.height)
+    parts = GroupRows(table.steps, group, group + len(table.steps), group, group + table.height)
     for aim in AIMS if fraction in (0, 1) else (0,):
         inside = round(aim * table.rows_per_unit / float(table.epsilon)) * (1 if fraction == 0 else -1)
         law = Aim(up, down, inside * (up + down), 1, 1, slope)

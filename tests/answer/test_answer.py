@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import tacit
-from tacit.answer.answer import Answer, AnswerInfo, Rows
+from tacit.answer.answer import Answer, AnswerInfo, AnswerRows
 from tacit.answer.text import cell_text
 from tacit.ledger.certificate import verify_certificate
 
@@ -155,7 +155,7 @@ DICTS = [{"ward": "A", "n": 3}, {"ward": "B", "n": 4}, {"ward": "C", "n": 5}]
 
 
 def test_rows_are_the_dicts_that_their_columns_make():
-    rows = Rows(COLUMNS)
+    rows = AnswerRows(COLUMNS)
     assert list(rows) == DICTS
     assert (rows[0], rows[-1], rows[1:], len(rows)) == (DICTS[0], DICTS[2], DICTS[1:], 3)
     assert repr(rows) == repr(DICTS)
@@ -164,11 +164,11 @@ def test_rows_are_the_dicts_that_their_columns_make():
 
 
 def test_rows_are_equal_to_a_list_of_the_same_dicts():
-    assert Rows(COLUMNS) == DICTS
-    assert Rows(COLUMNS) == Rows(COLUMNS)
-    assert Rows(COLUMNS) != DICTS[:2]
-    assert Rows({}) == []
+    assert AnswerRows(COLUMNS) == DICTS
+    assert AnswerRows(COLUMNS) == AnswerRows(COLUMNS)
+    assert AnswerRows(COLUMNS) != DICTS[:2]
+    assert AnswerRows({}) == []
 
 
 def test_a_column_is_read_whole():
-    assert list(Rows(COLUMNS).column("n")) == [row["n"] for row in DICTS]
+    assert list(AnswerRows(COLUMNS).column("n")) == [row["n"] for row in DICTS]

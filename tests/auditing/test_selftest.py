@@ -104,15 +104,15 @@ def kernel_not_loaded(patch):
 
 
 def everything_fits(patch):
-    from tacit.accounting.filter import Rule
+    from tacit.accounting.filter import BudgetRule
 
-    patch.setattr(Rule, "admits", lambda *_, **__: True)
+    patch.setattr(BudgetRule, "admits", lambda *_, **__: True)
 
 
 def nothing_fits(patch):
-    from tacit.accounting.filter import Rule
+    from tacit.accounting.filter import BudgetRule
 
-    patch.setattr(Rule, "admits", lambda *_, **__: False)
+    patch.setattr(BudgetRule, "admits", lambda *_, **__: False)
 
 
 def damage_unnoticed(patch):

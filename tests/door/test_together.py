@@ -7,7 +7,7 @@ import pytest
 
 import tacit
 from tacit.asking.request import Request
-from tacit.asking.request_parts import QUESTIONS_MOST, Parts
+from tacit.asking.request_parts import QUESTIONS_MOST, RequestParts
 from tacit.asking.session import Session
 from tacit.engine.embedded import EmbeddedEngine
 from tacit.engine.engine import FAILED
@@ -33,7 +33,7 @@ def bounded(book, budget=None, **declared):
 
 
 def together(*questions):
-    return Parts(tuple((question.session, question.query) for question in questions))
+    return RequestParts(tuple((question.session, question.query) for question in questions))
 
 
 def request(parts, epsilon=1, *, noise=None, analyst=None, request_id=None):

@@ -13,9 +13,9 @@ from tacit.accounting.calibrate import gaussian_sigma
 from tacit.accounting.filter import (
     GRAIN,
     ZERO_CHARGE,
+    BudgetRule,
     Charge,
     NoiseLoss,
-    Rule,
     charge_of,
     covers,
     grains,
@@ -213,7 +213,7 @@ def test_the_game_finds_a_filter_that_lets_each_arm_be_spent_on_its_own(monkeypa
     budget = ApproximateLoss(Fraction(1), Fraction(1, 50))
     pure = PureLoss(2 * budget.epsilon)
     monkeypatch.setattr(
-        Rule, "admits", lambda self, total: rule_of(pure).admits_by_addition(total) or self.admits_by_rho(total)
+        BudgetRule, "admits", lambda self, total: rule_of(pure).admits_by_addition(total) or self.admits_by_rho(total)
     )
     worst, _ = solve_game(budget, steps=(1, 5), grain=Fraction(1, 5))
     assert worst > float(budget.delta)

@@ -281,7 +281,7 @@ def test_a_torn_anchor_still_knows_the_mark_before(tacit_home):
 def test_an_anchor_read_while_it_is_written_is_read_again_and_not_taken_for_damaged(tacit_home, monkeypatch):
     with open_ledger() as ledger:
         ask(ledger, register(ledger), "one")
-        mark = anchor.Anchor(tacit_home / "anchors", ledger.id).read()
+        mark = anchor.LedgerAnchor(tacit_home / "anchors", ledger.id).read()
         marks_of, reads = anchor._positions, []
 
         def half_written(content):
@@ -289,7 +289,7 @@ def test_an_anchor_read_while_it_is_written_is_read_again_and_not_taken_for_dama
             return [None, None] if len(reads) == 1 else marks_of(content)
 
         monkeypatch.setattr(anchor, "_positions", half_written)
-        assert anchor.Anchor(tacit_home / "anchors", ledger.id).read() == mark
+        assert anchor.LedgerAnchor(tacit_home / "anchors", ledger.id).read() == mark
     assert len(reads) == 2
 
 

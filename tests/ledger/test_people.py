@@ -10,7 +10,7 @@ import pytest
 from tacit.errors import BudgetExceeded, InvalidParameter, LedgerError, NotAllowed
 from tacit.ledger import open_ledger
 from tacit.ledger.spelling import given_name, look, name_key
-from tacit.ledger.store import Rows
+from tacit.ledger.store import StoreRows
 from tacit.privacy.event import PureChoice
 from tacit.privacy.loss import epsilon
 from tacit_gauntlet.stage.ledger import DECLARATION
@@ -217,14 +217,14 @@ def test_the_secret_is_nowhere(tmp_path):
 def test_an_id_that_is_not_there_reads_as_much_as_one_that_is(ledger, monkeypatch):
     ledger.add_person("ben")
     secret = ledger.new_token("ben")
-    near, read = Rows.token_near, []
+    near, read = StoreRows.token_near, []
 
     def counted(rows, id):
         run = rows._run
         monkeypatch.setattr(rows, "_run", lambda *asked: read.append(len(found := run(*asked))) or found)
         return near(rows, id)
 
-    monkeypatch.setattr(Rows, "token_near", counted)
+    monkeypatch.setattr(StoreRows, "token_near", counted)
     steps = []
     ledger.end_visit("a" * 64, now=0, until=9_000)  # stands beside the tokens
     ledger.whose(secret[:-1] + "-")  # what is read once is at hand from here on

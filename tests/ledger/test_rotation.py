@@ -10,7 +10,7 @@ import pytest
 from tacit.errors import InvalidParameter, LedgerError
 from tacit.ledger import Ledger, change_key, open_ledger, verify_certificate
 from tacit.ledger.chain import SigningKey, new_key
-from tacit.ledger.draft import Draft
+from tacit.ledger.draft import LedgerDraft
 from tacit.ledger.home import key_file
 from tacit.ledger.rotation import rotate
 from tacit.ledger.status import entry_line
@@ -149,7 +149,7 @@ def test_a_head_that_an_old_key_signed_after_its_end_is_refused(tmp_path: Path) 
         old = book._signing_key()
         change_key(book, "a change")
 
-        def by_the_old_key(draft: Draft) -> None:
+        def by_the_old_key(draft: LedgerDraft) -> None:
             draft.append({"kind": "override", "reason": "stolen", "anchor": None})
             draft.next_key = old
 

@@ -8,10 +8,10 @@ import pytest
 
 from tacit.errors import LedgerError
 from tacit.ledger import chain, open_ledger
-from tacit.ledger.anchor import Anchor, anchored_at
+from tacit.ledger.anchor import LedgerAnchor, anchored_at
 from tacit.ledger.entry import Account, account_text
 from tacit.ledger.state import BUCKET_MAX, Pieces, State, place_of, whole_state
-from tacit.ledger.store import NotAsSigned, Rows
+from tacit.ledger.store import NotAsSigned, StoreRows
 from tacit.privacy.loss import epsilon
 from tacit_gauntlet.stage.ledger import DECLARATION, TENTH, ask, charge
 from tacit_gauntlet.stage.postgres_server import fresh_schema
@@ -133,7 +133,7 @@ class Stored:
                 return [(self.children[values[0]],)] if values[0] in self.children else []
             return [(name, value) for name, (place, value) in self.values.items() if values[0] <= place < values[1]]
 
-        return Rows(run, run)
+        return StoreRows(run, run)
 
 
 def test_a_map_grown_step_by_step_is_the_map_of_its_values_and_no_value_of_it_can_be_changed():
@@ -166,9 +166,9 @@ def test_a_ledgers_id_is_never_taken_for_a_path(tmp_path):
     os.mkfifo(tmp_path / ("0" * 32))
     for id in (str(tmp_path / "precious"), "../precious", "", "0" * 31 + "/", "A" * 32, None):
         with pytest.raises(LedgerError, match="id that tacit never makes"):
-            Anchor(tmp_path, id)
+            LedgerAnchor(tmp_path, id)
     with pytest.raises(LedgerError, match="not a plain file"):
-        Anchor(tmp_path, "0" * 32).read()
+        LedgerAnchor(tmp_path, "0" * 32).read()
 
 
 def test_what_else_is_in_the_folder_of_anchors_is_left_alone(tmp_path):

@@ -121,11 +121,11 @@ def test_a_replay_refuses_a_charge_beyond_its_budget():
 
 
 def test_without_the_grant_the_same_charge_is_beyond_its_budget(monkeypatch):
-    from tacit.accounting.filter import Rule
+    from tacit.accounting.filter import BudgetRule
 
     with open_ledger(":memory:") as ledger:
         table = ledger.register(name="pay", declaration={"unit": "id"}, budget=epsilon(1))
-        monkeypatch.setattr(Rule, "admits", lambda self, total: True)
+        monkeypatch.setattr(BudgetRule, "admits", lambda self, total: True)
         charge(ledger, table, "too much", epsilon=Fraction(2))
         monkeypatch.undo()
         with pytest.raises(LedgerError, match="beyond its budget"):

@@ -84,17 +84,17 @@ def test_a_question_for_everything_has_every_record_and_every_concern_answers_it
         for output in plan.outputs:
             error = target.expected_error(output, plan, Fraction(95, 100), rows=100.0)
             assert (error is None) == (target.depends_on(output, plan) == "data")
-            assert solving._largest(output, plan, solving.Sizes(3, Fraction(3))) > 0
+            assert solving._largest(output, plan, solving.ErrorSizes(3, Fraction(3))) > 0
     assert seen == RECORDS
 
 
 @pytest.mark.parametrize(
     "concern",
     [
-        lambda output, plan: columns._column(output, plan, None, Fraction(1, 2)),
+        lambda output, plan: columns._output_column(output, plan, None, Fraction(1, 2)),
         possible.limits_of,
         lambda output, plan: moments._limits(output, [], is_scaled=False),
-        lambda output, plan: solving._largest(output, plan, solving.Sizes(3, Fraction(3))),
+        lambda output, plan: solving._largest(output, plan, solving.ErrorSizes(3, Fraction(3))),
         lambda output, plan: split._error(output, _Layout(plan), plan.releases[0].sensitivity, noise="laplace"),
     ],
 )

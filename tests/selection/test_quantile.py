@@ -14,7 +14,7 @@ from tacit.plan.choices import UnitBounds, draw_of
 from tacit.plan.layout import WantedQuantiles
 from tacit.plan.plan import Spend
 from tacit.selection import points, quantile, weights
-from tacit.selection.points import Aim, Parts, Stretches, draw_points, rows_below
+from tacit.selection.points import Aim, GroupRows, Stretches, draw_points, rows_below
 from tacit.selection.quantile import (
     Rate,
     Reach,
@@ -44,9 +44,9 @@ def copies(values: list[int], runs: int) -> tuple[np.ndarray, dict[str, np.ndarr
     return np.sort(np.array(values, dtype=np.uint32)), {"starts": starts, "ends": starts + len(values)}
 
 
-def parts_of(values: list[int], high: int, runs: int = 1) -> Parts:
+def parts_of(values: list[int], high: int, runs: int = 1) -> GroupRows:
     rows, places = copies(values, runs)
-    return Parts(rows, places["starts"], places["ends"], np.zeros(runs, np.int64), np.full(runs, high))
+    return GroupRows(rows, places["starts"], places["ends"], np.zeros(runs, np.int64), np.full(runs, high))
 
 
 def drawn(values: list[int], targets: tuple[Target, ...], height: int, runs: int = 1) -> np.ndarray:
@@ -100,7 +100,7 @@ def test_one_draw_follows_the_law_of_the_exponential_mechanism(target: Target) -
 
 @pytest.mark.parametrize("target", [TARGETS[0], TARGETS[2], Target(Fraction(0), 1), Target(Fraction(1), 1)], ids=str)
 def test_a_width_follows_the_law_of_the_exponential_mechanism(target: Target) -> None:
-    reach = quantile._reach(target, ONE)
+    reach = quantile._scored_interval(target, ONE)
     low, high = draw_intervals(parts_of(ROWS, HIGH, RUNS), np.full(RUNS, 5), reach, HIGH, Keystream())
     law, rungs = rung_law(ROWS, 5, reach, HIGH), np.array(ladder(HIGH))
     ends = np.maximum(5 - rungs, 0) if target.fraction == 1 else np.minimum(5 + rungs, HIGH)
@@ -111,7 +111,7 @@ def test_a_width_follows_the_law_of_the_exponential_mechanism(target: Target) ->
 def test_what_floats_cannot_decide_follows_the_same_law(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many draws are undecided: the same words are settled without floats."""
     monkeypatch.setattr(weights, "WEIGHT_MARGIN", 0.02)
-    aim, reach = quantile._aim(TARGETS[0], ONE), quantile._reach(TARGETS[0], ONE)
+    aim, reach = quantile._aim(TARGETS[0], ONE), quantile._scored_interval(TARGETS[0], ONE)
     found = draw_points(parts_of(ROWS, HIGH, 2_000), aim, Keystream())
     assert fits(np.bincount(found, minlength=HIGH + 1), exact_law(ROWS, aim, HIGH))
     _, high = draw_intervals(parts_of(ROWS, HIGH, 2_000), np.full(2_000, 5), reach, HIGH, Keystream())
@@ -150,7 +150,7 @@ def test_stretches_of_many_groups_are_those_of_each() -> None:
     groups = [[3, 3, 5], [], [0], [9, 9, 9, 9], [1, 2, 3, 4, 5]]
     rows, places = in_groups(groups)
     aim = quantile._aim(TARGETS[0], ONE)
-    together = Stretches.of(Parts(rows, *places.values(), np.zeros(5, np.int64), np.full(5, 9)), aim, 99)
+    together = Stretches.of(GroupRows(rows, *places.values(), np.zeros(5, np.int64), np.full(5, 9)), aim, 99)
     for at, group in enumerate(groups):
         alone = Stretches.of(parts_of(group, 9), aim, 99)
         here = slice(together.edges[at], together.edges[at + 1])
@@ -170,7 +170,7 @@ def laws(rate: Rate) -> list[Callable[[list[int]], np.ndarray]]:
     targets += [Target(Fraction(end), inside, 2) for end in (0, 1) for inside in (1, 4)]
     found: list[Callable[[list[int]], np.ndarray]] = []
     for target in targets:
-        aim, reach = quantile._aim(target, rate), quantile._reach(target, rate)
+        aim, reach = quantile._aim(target, rate), quantile._scored_interval(target, rate)
         found.append(lambda rows, aim=aim: exact_law(rows, aim, 9))
         found += [lambda rows, at=at, reach=reach: rung_law(rows, at, reach, 9) for at in (0, 3, 5, 9)]
     return found
@@ -187,7 +187,7 @@ def test_a_unit_with_r_rows_moves_the_law_by_at_most_epsilon() -> None:
 
 def test_a_score_sensitivity_of_one_with_r_rows_would_break_the_promise() -> None:
     """The mutant: the row bound left out of the sensitivity, of a quantile and of an interval."""
-    aim, reach = (each(Target(HALF), ONE) for each in (quantile._aim, quantile._reach))
+    aim, reach = (each(Target(HALF), ONE) for each in (quantile._aim, quantile._scored_interval))
     assert largest_log_ratio(lambda rows: exact_law(rows, aim, 9), [3, 5, 7], [3, 5, 7, 0, 0, 0]) > 1.5
     moved = [
         largest_log_ratio(lambda rows, at=at: rung_law(rows, at, reach, 9), [3, 5, 7, 8], [3, 5, 7, 8, *more])
@@ -343,7 +343,7 @@ def test_an_empty_stretch_of_the_range_does_not_draw_the_extremes_in(end: int) -
 def test_points_of_a_coarser_grid_are_drawn_as_if_rows_had_been_put_on_it() -> None:
     aim = quantile._aim(Target(Fraction(1), 2), ONE)
     fine = parts_of([5, 9, 17, 18, 40, 41, 63], 63)
-    coarse = Parts(fine.rows, fine.starts, fine.ends, fine.low >> 3, fine.high >> 3, 3)
+    coarse = GroupRows(fine.rows, fine.starts, fine.ends, fine.low >> 3, fine.high >> 3, 3)
     found, wanted = Stretches.of(coarse, aim, 99), Stretches.of(parts_of([0, 1, 2, 2, 5, 5, 7], 7), aim, 99)
     for name in ("begins", "lengths", "scores", "edges"):
         assert getattr(found, name).tolist() == getattr(wanted, name).tolist()
@@ -389,7 +389,7 @@ def test_a_bad_rung_is_drawn_with_at_most_the_stated_chance_whatever_the_rows() 
         fraction = (HALF, Fraction(9, 10), Fraction(0), Fraction(1))[trial % 4]
         target = Target(fraction, 1, reach_for(rate, fraction))
         for middle in rng.integers(0, 4097, 6).tolist():
-            law = rung_law(rows, middle, quantile._reach(target, rate), 4096)
+            law = rung_law(rows, middle, quantile._scored_interval(target, rate), 4096)
             rungs = np.array(ladder(4096))
             low = np.maximum(middle - rungs, 0) if fraction > 0 else 0 * rungs
             high = np.minimum(middle + rungs, 4096) if fraction < 1 else 0 * rungs + 4096

@@ -14,7 +14,7 @@ from tacit.errors import InvalidParameter
 from tacit.noise.bits import Keystream
 from tacit.privacy.event import ExponentialChoice, PureChoice
 from tacit.privacy.rounding import ball, working_precision
-from tacit.selection.scores import Terms
+from tacit.selection.scores import SelectionTerms
 from tacit_gauntlet.stage.selection import (
     exponential_law,
     log_ratio,
@@ -61,7 +61,7 @@ def test_S1_the_place_alone_is_epsilon_dp_for_every_move_of_the_scores(kind, mon
 
 @pytest.mark.parametrize("kind", LAWS)
 def test_S1_mutant_noise_for_one_way_loses_more_on_scores_that_move_both_ways(kind, monkeypatch):
-    monkeypatch.setattr(Terms, "reach", property(lambda self: self.moves))
+    monkeypatch.setattr(SelectionTerms, "reach", property(lambda self: self.moves))
     assert worst_loss(kind, monotone=False) > 1.2
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.selection import quantile
-from tacit.selection.points import Parts, Stretches
+from tacit.selection.points import GroupRows, Stretches
 from tacit.selection.quantile import Rate, Target, draw_quantiles, ladder, prior_weights
 
 HIGH = 15
@@ -28,7 +28,7 @@ def weighed(groups, *, high=HIGH):
     before = np.append(0, np.cumsum([weight for group in groups for _, weight in group], dtype=np.int64))
     edges = np.cumsum([0, *map(len, groups)])
     count = len(groups)
-    return Parts(rows, edges[:-1], edges[1:], np.zeros(count, np.int64), np.full(count, high), before=before)
+    return GroupRows(rows, edges[:-1], edges[1:], np.zeros(count, np.int64), np.full(count, high), before=before)
 
 
 def repeated(groups, *, high=HIGH):
@@ -38,7 +38,7 @@ def repeated(groups, *, high=HIGH):
         np.array([value for group in each for value in group], dtype=np.uint32),
         np.cumsum([0, *map(len, each)]),
     )
-    return Parts(rows, edges[:-1], edges[1:], np.zeros(len(each), np.int64), np.full(len(each), high))
+    return GroupRows(rows, edges[:-1], edges[1:], np.zeros(len(each), np.int64), np.full(len(each), high))
 
 
 def scores_of_points(parts, aim, group, reach=10**6):
@@ -66,7 +66,7 @@ def test_a_row_that_weighs_w_counts_as_w_rows(groups, rate):
 def test_widths_are_scored_by_weights(groups, middle):
     rungs = np.array(ladder(HIGH))
     for target in TARGETS:
-        reach = quantile._reach(target, Rate(Fraction(1), 6))
+        reach = quantile._scored_interval(target, Rate(Fraction(1), 6))
         middles = np.full(len(groups), middle)
         ours, plain = (
             quantile._scores(parts, middles, reach, rungs, HIGH) for parts in (weighed(groups), repeated(groups))
@@ -93,7 +93,7 @@ def log_chances(group, target, rate, *, ends=None):
         slope = float(quantile._aim(target, rate).slope)
         logs = np.array([-slope * scores[point] for point in range(HIGH + 1)])
     else:
-        reach = quantile._reach(target, rate, rate.rows_per_unit)
+        reach = quantile._scored_interval(target, rate, rate.rows_per_unit)
         rungs = np.array(ladder(HIGH))
         scores = quantile._scores(weighed([group]), np.array([ends]), reach, rungs, HIGH)[0]
         logs = -np.minimum(scores * float(reach.slope), 300) + np.log(prior_weights(len(rungs)))

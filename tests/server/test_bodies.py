@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tacit.answer import answer_from, answer_record
-from tacit.answer.answer import Answer, AnswerInfo, Rows
+from tacit.answer.answer import Answer, AnswerInfo, AnswerRows
 from tacit.json_wire import write_json
 from tests.server.conftest import House
 
@@ -220,7 +220,7 @@ def test_counts_have_all_their_digits() -> None:
         "x_low": [1e-300],
         "x_high": [1 / 3],
     }
-    answer = Answer(Rows(columns), ("n", "x"), dict.fromkeys(columns, "int"), ("n", "x"), info)
+    answer = Answer(AnswerRows(columns), ("n", "x"), dict.fromkeys(columns, "int"), ("n", "x"), info)
     body = write_json(answer_record(answer))
     assert b"18446744073709551617" in body
     assert answer_from(json.loads(body), {}).to_dicts() == answer.to_dicts()

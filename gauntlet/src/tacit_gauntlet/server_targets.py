@@ -39,7 +39,7 @@ SERVER_TARGETS: dict[str, str | tuple[str, ...]] = {
     "Desk.certificate": "tacit.server.desk:Desk.certificate",
     "may_read": "tacit.server.records:may_read",
     "without_others": "tacit.server.records:without_others",
-    "entry as shown": "tacit.server.records:_shown",
+    "entry as shown": "tacit.server.records:_entry_record",
     "picture as SVG": "tacit.server.records:_svg",
     "headers of pictures": "tacit.server.records:SVG_HEADERS",
     "defused cell": "tacit.answer.answer:_defused",

@@ -58,7 +58,7 @@ TARGETS: dict[str, str | tuple[str, ...]] = {
         "random:expovariate",
     ),
     # accounting
-    "counted events": "tacit.accounting.composition:_counted",
+    "counted events": "tacit.accounting.composition:_event_counts",
     "pair_of": "tacit.accounting.composition:pair_of",
     "pure_to_zcdp": "tacit.accounting.convert:pure_to_zcdp",
     "upward in conversions": "tacit.accounting.convert:upward",
@@ -75,8 +75,8 @@ TARGETS: dict[str, str | tuple[str, ...]] = {
     "FOR_KEYS": "tacit.accounting.filter:FOR_KEYS",
     "FOR_NOISE": "tacit.accounting.filter:FOR_NOISE",
     "FOR_RHO": "tacit.accounting.filter:FOR_RHO",
-    "Rule.admits": "tacit.accounting.filter:Rule.admits",
-    "Rule.admits_by_addition": "tacit.accounting.filter:Rule.admits_by_addition",
+    "Rule.admits": "tacit.accounting.filter:BudgetRule.admits",
+    "Rule.admits_by_addition": "tacit.accounting.filter:BudgetRule.admits_by_addition",
     "continuous_gaussian_delta": "tacit.accounting.cost:continuous_gaussian_delta",
     "gaussian_delta": "tacit.accounting.cost:gaussian_delta",
     "Lattice": "tacit.accounting.pair:Lattice",
@@ -108,7 +108,7 @@ TARGETS: dict[str, str | tuple[str, ...]] = {
     "AboveThreshold.lengths": "tacit.selection.sparse_vector:AboveThreshold._lengths",
     "Split": "tacit.selection.sparse_vector:Split",
     "split_epsilon": "tacit.selection.sparse_vector:split_epsilon",
-    "Terms.reach": "tacit.selection.scores:Terms.reach",
+    "Terms.reach": "tacit.selection.scores:SelectionTerms.reach",
     "settle a weight": "tacit.selection.weights:_settle",
     "TopK.release": "tacit.selection.top_k:TopK.release",
     # local

@@ -174,7 +174,7 @@ def compose(
        Rényi             ε = 3.35569, δ = 1e-6
      * numerical         ε = 3.17291, δ = 1e-6
     """
-    counts, releases = _counted(events)
+    counts, releases = _event_counts(events)
     if (delta is None) == (epsilon is None):
         raise InvalidParameter("give delta, to get epsilon, or epsilon, to get delta\nhint: e.g. delta=1e-6")
     if epsilon is not None:
@@ -196,7 +196,7 @@ def _loss_size(loss: PureLoss | ApproximateLoss) -> tuple[Fraction, Fraction]:
     return loss.epsilon, loss.delta if isinstance(loss, ApproximateLoss) else Fraction(0)
 
 
-def _counted(events: Iterable[Any] | Mapping[Any, int]) -> tuple[Counts, int]:
+def _event_counts(events: Iterable[Any] | Mapping[Any, int]) -> tuple[Counts, int]:
     """Return how often each event runs, and how many releases were given: an (epsilon, delta) loss is two events."""
     counts: Counter[Event] = Counter()
     releases = 0

@@ -78,7 +78,7 @@ class NoiseLoss(ApproximateLoss):
 
 
 @dataclass(frozen=True)
-class Rule:
+class BudgetRule:
     """A filter: totals inside either arm are admitted, and every total needs its thresholds' delta inside `delta`.
 
     The arm of addition bounds the summed epsilon and, inside `delta_noise`, the chance that noise is beyond it; the
@@ -107,20 +107,20 @@ class Rule:
         return self.rho is not None and total.rho <= self.rho
 
 
-def rule_of(budget: Loss) -> Rule:
+def rule_of(budget: Loss) -> BudgetRule:
     """Return the one rule of a budget.
 
     >>> rule_of(PureLoss(Fraction(1))).admits(Charge(Fraction(1), Fraction(1, 2)))
     True
     """
     if isinstance(budget, PureLoss):
-        return Rule(budget.epsilon, None, Fraction(0))
+        return BudgetRule(budget.epsilon, None, Fraction(0))
     if isinstance(budget, ZcdpLoss):
-        return Rule(None, budget.rho, budget.delta)
+        return BudgetRule(None, budget.rho, budget.delta)
     if isinstance(budget, ApproximateLoss):
         delta_convert = budget.delta * FOR_RHO
         rho = convert.rho_within(budget.epsilon, delta_convert)
-        return Rule(budget.epsilon, rho, budget.delta * FOR_KEYS, delta_convert, budget.delta * FOR_NOISE)
+        return BudgetRule(budget.epsilon, rho, budget.delta * FOR_KEYS, delta_convert, budget.delta * FOR_NOISE)
     raise InvalidParameter(
         "a Rényi curve cannot be a budget\nhint: declare tacit.epsilon(3, delta=1e-6) or tacit.rho(0.1)"
     )
@@ -267,7 +267,7 @@ class Remaining:
         return max(self.laplace, self.gaussian)
 
 
-def remaining(rule: Rule, spent: Charge, asking: Loss) -> Remaining:
+def remaining(rule: BudgetRule, spent: Charge, asking: Loss) -> Remaining:
     """Return what a rule leaves after `spent`, to questions that take their share of the delta of `asking`.
 
     >>> from tacit.accounting.filter import rule_of
@@ -303,7 +303,7 @@ def charge_at(epsilon: Fraction, asking: Loss | None) -> Charge:
     return Charge(epsilon, convert.rho_within(epsilon, shares.rho), delta_noise=shares.noise)
 
 
-def questions_left(rule: Rule, spent: Charge, like: Charge) -> int | None:
+def questions_left(rule: BudgetRule, spent: Charge, like: Charge) -> int | None:
     """Return the number of further questions with the cost `like` that the rule admits, one after the other; None for
     any number.
 
@@ -333,7 +333,7 @@ def _repeats(limit: Fraction | None, spent: Fraction | None, amount: Fraction) -
     return (limit - spent) // amount if amount else inf
 
 
-def _by_addition(rule: Rule, spent: Charge, asking: Loss | None) -> Fraction:
+def _by_addition(rule: BudgetRule, spent: Charge, asking: Loss | None) -> Fraction:
     """The largest epsilon that the arm of addition leaves: of pure noise, or of Gaussian noise for `asking`."""
     if rule.epsilon is None or spent.epsilon is None or not rule.admits_by_addition(spent):
         return Fraction(0)
@@ -347,7 +347,7 @@ def _by_addition(rule: Rule, spent: Charge, asking: Loss | None) -> Fraction:
     return left if 0 < whole <= delta_left else Fraction(0)
 
 
-def _by_rho(rule: Rule, spent: Charge, asking: Loss | None) -> Fraction:
+def _by_rho(rule: BudgetRule, spent: Charge, asking: Loss | None) -> Fraction:
     """The same for the zCDP arm, to six digits: searched, and then checked."""
     rho = Fraction(0) if rule.rho is None else rule.rho - spent.rho
     if rho < _RHO_LEAST or isinstance(asking, PureLoss):

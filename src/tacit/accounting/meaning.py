@@ -155,16 +155,16 @@ class Meaning:
 
     def _beliefs(self) -> list[str]:
         lines = ["A belief about them, before and, at most, after:"]
-        return lines + [f"  {_percent(p):>8} -> {_percent(self.one.posterior(p))}" for p in self.priors]
+        return lines + [f"  {_percent_up(p):>8} -> {_percent_up(self.one.posterior(p))}" for p in self.priors]
 
     def _tests(self) -> list[str]:
         lines = [
-            f"A guess whether they are in the data at all: right at most {_percent(self.one.accuracy)} of the time "
-            f"(50 % is guessing; advantage {_percent(self.one.advantage)}).",
+            f"A guess whether they are in the data at all: right at most {_percent_up(self.one.accuracy)} of the time "
+            f"(50 % is guessing; advantage {_percent_up(self.one.advantage)}).",
             "A test for it, by how often it accuses someone who is not in the data:",
             f"  {'false alarms':>12} {'detected, at most':>18}",
         ]
-        return lines + [f"  {_percent(alarm):>12} {_percent(found):>18}" for alarm, found in self.curve()]
+        return lines + [f"  {_percent_up(alarm):>12} {_percent_up(found):>18}" for alarm, found in self.curve()]
 
     def _groups(self) -> list[str]:
         lines = [
@@ -172,7 +172,7 @@ class Meaning:
             f"  {'people':>6} {'ε':>8} {'δ':>12} {'odds, times':>12} {'50 % becomes':>13} {'advantage':>10}",
         ]
         for attack in self.attacks:
-            odds, half = _ratio_words(attack.odds), _percent(attack.posterior(Fraction(1, 2)))
+            odds, half = _ratio_words(attack.odds), _percent_up(attack.posterior(Fraction(1, 2)))
             if attack.delta >= 1:
                 lines.append(
                     f"  {attack.units:>6} {show(attack.epsilon):>8} {'1':>12} nothing is promised to this group"
@@ -180,7 +180,7 @@ class Meaning:
                 continue
             lines.append(
                 f"  {attack.units:>6} {show(attack.epsilon):>8} {_chance_words(attack.delta):>12} {odds:>12} "
-                f"{half:>13} {_percent(attack.advantage):>10}"
+                f"{half:>13} {_percent_up(attack.advantage):>10}"
             )
         return lines
 
@@ -216,7 +216,7 @@ def meaning_line(loss: Loss) -> str:
     fails = f"; it may fail with probability {show(attack.delta)}" if attack.delta else ""
     return (
         f"odds about one person shift at most {_ratio_words(attack.odds)} times; a guess whether they are in the data "
-        f"is right at most {_percent(attack.accuracy)} of the time{fails}"
+        f"is right at most {_percent_up(attack.accuracy)} of the time{fails}"
     )
 
 
@@ -239,7 +239,7 @@ def _chance(value: Fraction, *, name: str) -> Fraction:
     return value
 
 
-def _percent(share: Fraction) -> str:
+def _percent_up(share: Fraction) -> str:
     """Return a share in percent, rounded up; more digits where it is small, or near to certain."""
     digits_shown = 1
     while digits_shown < 5 and (

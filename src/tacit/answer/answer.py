@@ -49,7 +49,7 @@ ARROW_TYPES: dict[str, pa.DataType] = {
 }
 
 
-class Rows(Sequence[Row]):
+class AnswerRows(Sequence[Row]):
     """The rows of an answer, built lazily from columns: building 100,000 dicts takes longer than computing the numbers.
 
     >>> Rows({"ward": ["A", "B"], "n": [3, 4]})[1]
@@ -227,7 +227,7 @@ class Answer:
         for at, row in enumerate(self.rows):
             labels = {name: label for name, label in totals.items() if self.rolled[name][at]}
             writer.writerow([labels.get(name) or _defused(plain(row[name])) for name in self.names])
-        return _written(out.getvalue(), path)
+        return _write_text_to(out.getvalue(), path)
 
     def to_json(self, path: str | Path | None = None) -> str:
         """Return one JSON object, with rows, loss, left, unit, neighbours, confidence, notes and more, and write it."""
@@ -362,7 +362,7 @@ class View:
 
     def column(self, name: str) -> Sequence[Any]:
         """Return one column whole."""
-        return _column(self.rows, name)
+        return _column_of_rows(self.rows, name)
 
 
 def answer_of(view: View, columns: tuple[str, ...], facts: AnswerInfo) -> Answer:
@@ -371,14 +371,14 @@ def answer_of(view: View, columns: tuple[str, ...], facts: AnswerInfo) -> Answer
     Other columns of the view are left out.
     """
     kinds = tuple(view.kinds)
-    lower = {name: _column(view.rows, name + AT_LEAST) for name in sorted(view.lower)}
+    lower = {name: _column_of_rows(view.rows, name + AT_LEAST) for name in sorted(view.lower)}
     shown = Answer((), columns, view.types, kinds, facts).names
-    rows = Rows({name: _column(view.rows, name) for name in shown})
+    rows = AnswerRows({name: _column_of_rows(view.rows, name) for name in shown})
     return Answer(rows, columns, view.types, kinds, facts, view.kinds, lower_ends=lower, rolled=view.rolled)
 
 
-def _column(rows: Sequence[Row], name: str) -> Sequence[Any]:
-    return rows.column(name) if isinstance(rows, Rows) else [row[name] for row in rows]
+def _column_of_rows(rows: Sequence[Row], name: str) -> Sequence[Any]:
+    return rows.column(name) if isinstance(rows, AnswerRows) else [row[name] for row in rows]
 
 
 def released_view(plan: Plan, noisy: NoisyTable, columns: Sequence[NoisyColumn], confidence: Fraction) -> View:
@@ -393,7 +393,7 @@ def released_view(plan: Plan, noisy: NoisyTable, columns: Sequence[NoisyColumn],
             named[column.name + end] = values
     named |= {name + AT_LEAST: values for name, values in lower.items()}
     kinds: dict[str, str] = {output.name: output.kind for output in plan.outputs if not isinstance(output, Ranking)}
-    return View(Rows(named), types, kinds, frozenset(lower), shown=plan.columns)
+    return View(AnswerRows(named), types, kinds, frozenset(lower), shown=plan.columns)
 
 
 def computed_view(
@@ -431,7 +431,7 @@ def computed_view(
     shown = tuple(each.name for each in columns)
     keys = {each.name: each.expression.name for each in after.shown if isinstance(each.expression, Column)}
     rolled = rolled_up(kept, keys)
-    return View(Rows(named), types, kinds, frozenset(lower), notes, shown, rolled, lower_levels)
+    return View(AnswerRows(named), types, kinds, frozenset(lower), notes, shown, rolled, lower_levels)
 
 
 def rolled_up(rows: Sequence[Row], keys: Mapping[str, str]) -> dict[str, list[bool]]:
@@ -471,7 +471,7 @@ def _defused(value: Any) -> Any:
     return "'" + value if isinstance(value, str) and value[:1] in _RUN_BY_SPREADSHEETS and value else value
 
 
-def _written(text: str, path: str | Path | None) -> str:
+def _write_text_to(text: str, path: str | Path | None) -> str:
     if path is not None:
         write_text(path, text)
     return text

@@ -12,7 +12,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from tacit.answer.answer import Answer, AnswerInfo, Rows
+from tacit.answer.answer import Answer, AnswerInfo, AnswerRows
 from tacit.errors import InvalidParameter
 from tacit.json_wire import tagged, untagged
 
@@ -37,7 +37,7 @@ def answer_record(answer: Answer) -> dict[str, Any]:
         "totals": {name: list(rolled) for name, rolled in answer.rolled.items()},
         **({"parts": {name: answer_record(each) for name, each in answer.parts.items()}} if answer.parts else {}),
         "facts": {
-            **{name: tagged(_plain(getattr(facts, name))) for name in _STATED},
+            **{name: tagged(_json_plain(getattr(facts, name))) for name in _STATED},
             "confidence": str(facts.confidence),
             "notes": list(facts.notes),
             "reading": facts.reading,
@@ -71,7 +71,7 @@ def answer_from(
             advice=facts["advice"],
         )
         return Answer(
-            Rows(dict(zip(names, columns, strict=True))),
+            AnswerRows(dict(zip(names, columns, strict=True))),
             tuple(record["columns"]),
             record["types"],
             tuple(record["aggregates"]),
@@ -88,12 +88,12 @@ def answer_from(
         ) from None
 
 
-def _plain(value: Any) -> Any:
+def _json_plain(value: Any) -> Any:
     """Return mappings of any kind as dicts, which JSON has."""
     if isinstance(value, Mapping):
-        return {name: _plain(each) for name, each in value.items()}
+        return {name: _json_plain(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
+        return [_json_plain(each) for each in value]
     return value
 
 
@@ -127,7 +127,7 @@ def kept_answer(text: str, facts: AnswerInfo) -> Answer:
     while place < len(head):
         name, is_number = head[place]
         if not is_number:
-            columns[name] = _key(cells[place])
+            columns[name] = _json_keys(cells[place])
             keys.append(name)
             place += 1
             continue
@@ -141,7 +141,7 @@ def kept_answer(text: str, facts: AnswerInfo) -> Answer:
         place += 2
     names = tuple(name for name, _ in head if name in keys or name in aggregates)
     types = {name: _type(values) for name, values in columns.items()}
-    return Answer(Rows(columns), names, types, tuple(aggregates), facts)
+    return Answer(AnswerRows(columns), names, types, tuple(aggregates), facts)
 
 
 def _loss(written: Any) -> dict[str, Any]:
@@ -150,23 +150,23 @@ def _loss(written: Any) -> dict[str, Any]:
     }
 
 
-def _key(shown: list[str]) -> list[Any]:
+def _json_keys(shown: list[str]) -> list[Any]:
     """Return keys as numbers where all of them are, so that they are drawn on a scale."""
     return [int(each) for each in shown] if shown and all(map(_WHOLE.fullmatch, shown)) else list(shown)
 
 
 def _span(shown: str, bar: str) -> tuple[Any, Any, Any]:
-    value = _number(shown)
+    value = _json_numbers(shown)
     low, mark, high = bar.partition(" … ")
     if value is None:
         return None, None, None
     if mark:
-        return value, _number(low), _number(high)
-    beside = _number(bar)
+        return value, _json_numbers(low), _json_numbers(high)
+    beside = _json_numbers(bar)
     return (value, None, None) if beside is None else (value, value - beside, value + beside)
 
 
-def _number(shown: str) -> Any:
+def _json_numbers(shown: str) -> Any:
     if _NUMBER.fullmatch(shown) is None:
         return None
     plain = shown.replace(",", "")

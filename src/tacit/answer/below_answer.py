@@ -42,9 +42,8 @@ def reading_line(
     confidence: Fraction, left_out: Sequence[str], allowed: Sequence[str] = (), warnings: Sequence[str] = ()
 ) -> str:
     """Return how to read the intervals of an answer, the parts they allow for, and the parts they leave out."""
-    held = (
-        f"Each interval holds the table's number with {_percent(confidence)} probability (no sampling error included)."
-    )
+    level = _level_words(confidence)
+    held = f"Each interval holds the table's number with {level} probability (no sampling error included)."
     uncounted = _first_few(allowed)
     counted = f"Not counted, but allowed for: {'; '.join(uncounted)}." if uncounted else ""
     missing = _first_few(left_out)
@@ -68,7 +67,7 @@ def hidden_line(least: Sequence[int], who: str) -> str:
 
 def spent_line(facts: AnswerInfo, more: str = MORE) -> str:
     """Return the cost and the rest of the budget, the protected unit, and where to read more."""
-    left = _left(facts)
+    left = _left_words(facts)
     sentences = [f"{_spent(facts)}{f'; {left}' if left else ''}."]
     if facts.free and facts.has_changed:
         later = facts.version + 1
@@ -119,7 +118,7 @@ def _spent(facts: AnswerInfo) -> str:
     return f"Free: {answered}"
 
 
-def _left(facts: AnswerInfo) -> str:
+def _left_words(facts: AnswerInfo) -> str:
     """Return what is left of the budget; empty for an answer read from a ledger."""
     if not facts.left:
         return ""
@@ -130,7 +129,7 @@ def _left(facts: AnswerInfo) -> str:
     return f"ε {brief(facts.left['epsilon'], up=False)} is left{about}"
 
 
-def _percent(confidence: Fraction) -> str:
+def _level_words(confidence: Fraction) -> str:
     return f"{float(confidence) * 100:g} %"
 
 

@@ -136,7 +136,7 @@ def _beyond_ranges(plan: Plan) -> list[str]:
     """Return the learned ranges that values are clipped to; only the least and greatest of quantiles need them."""
     drawn = {draw.column for draw in plan.quantiles if all(0 < fraction < 1 for fraction, _, _ in draw.targets)}
     return [
-        f"values of {name_of(column.expression)} outside the learned range {_range(column)}"
+        f"values of {name_of(column.expression)} outside the learned range {_range_words(column)}"
         for place, column in enumerate(plan.measured)
         if column.expression in plan.learned_ranges and not column.counts_only and place not in drawn
     ]
@@ -154,7 +154,7 @@ def allowed_for(plan: Plan, record: Record) -> list[str]:
     ]
 
 
-def _range(column: Measured) -> str:
+def _range_words(column: Measured) -> str:
     low, high = (_exactly(float(end * column.step)) for end in (column.low, column.high))
     return f"{low} to {high}"
 
@@ -198,14 +198,16 @@ def _removed(each: Record, plan: Plan) -> str:
         )
     if "share_cut" not in each:
         return (
-            f"{_who(each)}Down-weighting removed about {_percent(1 - 1 / each['foreseen'])} of {of}, by what was"
+            f"{_who(each)}Down-weighting removed about {_share_words(1 - 1 / each['foreseen'])} of {of}, by what was"
             " learned. The intervals allow for it."
         )
     if each["factor_high"] is None:
         return f"The share of {of} that down-weighting removed is not known. The intervals allow for all of it."
     if each["factor"] == 1.0:
-        return f"Down-weighting removed no measurable part of {of} (at most {_percent(each['share_cut_high'])})."
-    share = f"about {_percent(each['share_cut'])} of {of} ({_between(each['share_cut_low'], each['share_cut_high'])})"
+        return f"Down-weighting removed no measurable part of {of} (at most {_share_words(each['share_cut_high'])})."
+    share = (
+        f"about {_share_words(each['share_cut'])} of {of} ({_between(each['share_cut_low'], each['share_cut_high'])})"
+    )
     total = f"{_amount(each['total'])} ± {_amount(each['total_error'])}"
     groups = "all groups were" if plan.keys else "the result was"
     return f"Down-weighting removed {share}; {groups} scaled up to the measured total, {total}."
@@ -219,7 +221,7 @@ def _who(each: Record) -> str:
     people, most = each.get("people"), each.get("people_scaled_most")
     if each["kind"] != "rows" or not people or most is None or most >= people or not each["cap"]:
         return ""
-    share = f"at most about {_percent(max(most, 1) / people)} of people"
+    share = f"at most about {_share_words(max(most, 1) / people)} of people"
     return f"People with more than about {_amount(each['cap'])} rows may be down-weighted ({share}). "
 
 
@@ -234,7 +236,7 @@ def _between(low: float, high: float) -> str:
 def _moment_line(each: Record) -> str:
     if each["share_of_rows"] is None:
         return ""
-    rows, products = (_percent(each[name]) for name in ("share_of_rows", "share_of_products"))
+    rows, products = (_share_words(each[name]) for name in ("share_of_rows", "share_of_products"))
     return (
         f"{each['name']} was computed after down-weighting, which by what was learned removed about {rows} of the rows"
         f" and {products} of the {each['of']} about the mean. The intervals allow for the difference."
@@ -256,7 +258,7 @@ def is_of_people(output: PlannedOutput, plan: Plan) -> bool:
 # ---- Numbers in words.
 
 
-def _percent(share: float) -> str:
+def _share_words(share: float) -> str:
     """Return a share in percent, with two significant digits."""
     if share <= 0:
         return "0 %"

@@ -66,7 +66,7 @@ def _any_column(
         return moment_column(output, plan, noisy, confidence)
     if is_scaled(output, plan):
         return scaled_column(output, plan, noisy, found, confidence)
-    return widened(_column(output, plan, noisy, confidence), output, plan, noisy)
+    return widened(_output_column(output, plan, noisy, confidence), output, plan, noisy)
 
 
 def lower_ends(plan: Plan, noisy: NoisyTable, confidence: Fraction) -> dict[str, tuple[Number, ...]]:
@@ -84,7 +84,7 @@ def lower_ends(plan: Plan, noisy: NoisyTable, confidence: Fraction) -> dict[str,
         elif isinstance(output, CountRows | CountUnits | CountValues | CountDistinct) or (
             isinstance(output, Sum) and plan.measured[output.column].low >= 0
         ):
-            kept = _column(output, plan, noisy, confidence)
+            kept = _output_column(output, plan, noisy, confidence)
             found[output.name] = tuple(max(end or 0, 0) for end in kept.low)
     return found
 
@@ -96,13 +96,13 @@ def column_type(output: PlannedOutput, plan: Plan) -> Literal["int", "float"]:
     return "int" if output.numbers == "int" else "float"
 
 
-def _column(output: PlannedOutput, plan: Plan, noisy: NoisyTable, confidence: Fraction) -> NoisyColumn:
+def _output_column(output: PlannedOutput, plan: Plan, noisy: NoisyTable, confidence: Fraction) -> NoisyColumn:
     match output:
         case Ranking():
             ranks = tuple(range(1, len(noisy.keys) + 1))
             return NoisyColumn(output.name, ranks, ranks, ranks)
         case Quantile():
-            return _quantile(output, plan, noisy)
+            return _quantile_column(output, plan, noisy)
         case CountRows() | CountValues():
             return _count(output, plan, noisy, confidence)
         case CountUnits():
@@ -127,7 +127,7 @@ def _of_two_parts(output: Sum | Mean, plan: Plan, noisy: NoisyTable, confidence:
     release, column = plan.releases[output.release], plan.measured[output.column]
     kinds: list[str] = [part.kind for part in release.parts]
     parts = dict(zip(kinds, noisy.parts[output.release], strict=True))
-    made = _sum if isinstance(output, Sum) else _mean
+    made = _sum_column if isinstance(output, Sum) else _mean_column
     return made(output.name, parts, column, release, confidence)
 
 
@@ -166,7 +166,7 @@ def _units(output: CountUnits, plan: Plan, noisy: NoisyTable, confidence: Fracti
     return NoisyColumn(name, tuple(counts), tuple(low), tuple(high))
 
 
-def _sum(
+def _sum_column(
     name: str, parts: dict[str, tuple[int, ...]], column: Measured, release: NoisyRelease, confidence: Fraction
 ) -> NoisyColumn:
     if "total" in parts:
@@ -189,7 +189,7 @@ def _sum(
     return NoisyColumn(name, on_grid(sums, column.step), low, high)
 
 
-def _mean(
+def _mean_column(
     name: str, parts: dict[str, tuple[int, ...]], column: Measured, release: NoisyRelease, confidence: Fraction
 ) -> NoisyColumn:
     start, height = float(column.low * column.step), float(column.height * column.step)
@@ -204,7 +204,7 @@ def _mean(
     return NoisyColumn(name, tuple(values), tuple(low.tolist()), tuple(high.tolist()))
 
 
-def _quantile(output: Quantile, plan: Plan, noisy: NoisyTable) -> NoisyColumn:
+def _quantile_column(output: Quantile, plan: Plan, noisy: NoisyTable) -> NoisyColumn:
     drawn = noisy.parts[len(plan.releases) + output.draw]
     column = plan.measured[output.column]
     low, middle, high = (

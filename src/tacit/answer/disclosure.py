@@ -39,7 +39,9 @@ def bounds_record(plan: Plan, noisy: NoisyTable, confidence: Fraction) -> Record
     if plan.scaling is None:
         return record
     found = anchors(plan, noisy, confidence)
-    record["scaled"] = [_scaled(plan.scaling.vectors[index], plan, found[index]) for index in _shown(plan)]
+    record["scaled"] = [
+        _scaled_record(plan.scaling.vectors[index], plan, found[index]) for index in _shown_vectors(plan)
+    ]
     record["moments"] = [_moment(output, plan) for output in plan.outputs if is_scaled_moment(output, plan)]
     record["extremes"] = [
         _extremes(output, plan) for output in plan.outputs if is_scaled(output, plan) and isinstance(output, Mean)
@@ -47,7 +49,7 @@ def bounds_record(plan: Plan, noisy: NoisyTable, confidence: Fraction) -> Record
     return record
 
 
-def _shown(plan: Plan) -> list[int]:
+def _shown_vectors(plan: Plan) -> list[int]:
     """Return the vectors that outputs are made of, those of a mean's rows included; signed ones only shift a mean."""
     used: dict[int, None] = {}
     for output in plan.outputs:
@@ -74,7 +76,7 @@ def _moment(output: ScaledMoment, plan: Plan) -> Record:
     }
 
 
-def _scaled(vector: Vector, plan: Plan, anchor: Anchor) -> Record:
+def _scaled_record(vector: Vector, plan: Plan, anchor: Anchor) -> Record:
     column = None if vector.column is None else plan.measured[vector.column]
     step = float(column.step) if column is not None and vector.kind == "centred" else 1.0
     per_step = step / float(fine_per_step(vector))

@@ -26,7 +26,7 @@ def widened(column: NoisyColumn, output: PlannedOutput, plan: Plan, noisy: Noisy
     if beyond is None or not groups:
         return column
     part = float(most_of_groups(np.full(groups, 1 / groups))[0])
-    each = np.ones(groups) if isinstance(output, Sum) else np.maximum(_rows(output, plan, noisy), 1.0)
+    each = np.ones(groups) if isinstance(output, Sum) else np.maximum(_rows_of_groups(output, plan, noisy), 1.0)
     if isinstance(output, Sum | Mean):
         down, up = part * beyond.down / each, part * beyond.up / each
         return _with_more(column, down, up)
@@ -37,7 +37,7 @@ def widened(column: NoisyColumn, output: PlannedOutput, plan: Plan, noisy: Noisy
     return replace(column, high=tuple(ends))
 
 
-def _rows(output: Mean | Variance | StandardDeviation, plan: Plan, noisy: NoisyTable) -> Floats:
+def _rows_of_groups(output: Mean | Variance | StandardDeviation, plan: Plan, noisy: NoisyTable) -> Floats:
     """Return about how many rows with a value each group has."""
     release = plan.releases[output.release]
     both = zip(release.parts, noisy.parts[output.release], strict=True)

@@ -74,7 +74,7 @@ def moment_column(output: Moment, plan: Plan, noisy: NoisyTable, confidence: Fra
             return _sum_of_parts(output, plan, noisy, confidence)
         moments = _of_parts(output.release, plan, noisy, confidence)
     least, most = _limits(output, columns, is_scaled=is_scaled_moment(output, plan))
-    span = _asked(output, moments, columns)
+    span = _asked_moments(output, moments, columns)
     bottom, top = -np.inf if least is None else least, np.inf if most is None else most
     span = span.each(lambda ends: np.minimum(np.maximum(ends, bottom), top))
     is_known = (moments.known & ~np.isnan(span.value)).tolist()
@@ -86,16 +86,16 @@ def moment_column(output: Moment, plan: Plan, noisy: NoisyTable, confidence: Fra
 
 
 @dataclass(frozen=True)
-class Span:
+class MomentSpan:
     """For every group, an estimate and the range the truth is in."""
 
     value: Floats
     low: Floats
     high: Floats
 
-    def each(self, change: Callable[[Floats], Floats]) -> "Span":
+    def each(self, change: Callable[[Floats], Floats]) -> "MomentSpan":
         """Return it with the value and both ends changed."""
-        return Span(change(self.value), change(self.low), change(self.high))
+        return MomentSpan(change(self.value), change(self.low), change(self.high))
 
     @property
     def farthest(self) -> Floats:
@@ -108,16 +108,16 @@ class Span:
         return np.maximum(np.abs(self.low), np.abs(self.high))
 
 
-def _asked(output: Spanned, moments: "_Moments", columns: Sequence[Measured]) -> Span:
+def _asked_moments(output: Spanned, moments: "_Moments", columns: Sequence[Measured]) -> MomentSpan:
     match output:
         case Mean():
             start, mean = float(columns[0].low * columns[0].step), moments.mean(0)
             ends = unrounded_means(columns[0], start + mean.low, start + mean.high)
-            return Span(start + mean.value, *ends)
+            return MomentSpan(start + mean.value, *ends)
         case Variance() | StandardDeviation():
             spread = moments.spread(0, 0)
             if not moments.off:  # of parts, whose values are on their grid
-                spread = Span(spread.value, *unrounded_variances(columns[0], spread.low, spread.high))
+                spread = MomentSpan(spread.value, *unrounded_variances(columns[0], spread.low, spread.high))
             return spread.each(np.sqrt) if isinstance(output, StandardDeviation) else spread
         case Covariance():
             return moments.spread(0, 1)
@@ -191,12 +191,12 @@ def _of_vectors(
 
 def _of_parts(index: int, plan: Plan, noisy: NoisyTable, confidence: Fraction) -> "_Moments":
     """Return the moments of a release of Bernstein parts, in the unit of their columns above their low ends."""
-    release, numbers, basis, spans = _parts(index, plan, noisy)
+    release, numbers, basis, spans = _moment_parts(index, plan, noisy)
     noises = ((release, Fraction(1)),) * len(numbers)
     return _Moments(numbers, noises, basis, confidence, spans=spans).with_known()
 
 
-def _parts(
+def _moment_parts(
     index: int, plan: Plan, noisy: NoisyTable
 ) -> tuple[NoisyRelease, Floats, dict[Powers, Floats], tuple[float, ...]]:
     release = plan.releases[index]
@@ -227,7 +227,7 @@ def _control_point(power: int, i: int, degree: int, span: float) -> float:
 
 def _sum_of_parts(output: Sum, plan: Plan, noisy: NoisyTable, confidence: Fraction) -> NoisyColumn:
     """Return the sum of the first column; whole where its step is."""
-    release, numbers, basis, _ = _parts(output.release, plan, noisy)
+    release, numbers, basis, _ = _moment_parts(output.release, plan, noisy)
     column = plan.measured[output.column]
     weights = basis[OF[0]] + float(column.low * column.step) * basis[ROWS]
 
@@ -267,7 +267,7 @@ class _Moments:
         """Return the same with which groups are known, at the whole confidence."""
         return replace(self, known=np.asarray(self._sum(ROWS) > 2 * self._reach(ROWS)))
 
-    def mean(self, column: int) -> Span:
+    def mean(self, column: int) -> MomentSpan:
         """Return the mean of a column: at the true one, m, the sum of y less m times the rows is noise."""
         sums, rows, one, of_rows = self._sum(OF[column]), self._rows, self.basis[OF[column]], self.basis[ROWS]
         at = np.where(self.known, sums / rows, 0.0)
@@ -280,12 +280,12 @@ class _Moments:
             noise = self._bounds([_outer(one) - of_rows[:, None] * m for m in (low, high)]) / rows
             low, high = np.maximum(low, at - noise), np.minimum(high, at + noise)
         if self.spans:
-            return Span(at, np.maximum(ends[0], at - noise), np.minimum(ends[1], at + noise))
-        return Span(at, at - noise, at + noise)
+            return MomentSpan(at, np.maximum(ends[0], at - noise), np.minimum(ends[1], at + noise))
+        return MomentSpan(at, at - noise, at + noise)
 
-    def spread(self, one: int, two: int) -> Span:
+    def spread(self, one: int, two: int) -> MomentSpan:
         """Return the mean product of two columns about their own means: the variance if they are one column."""
-        powers, is_square = _times(one, two), one == two
+        powers, is_square = _product_powers(one, two), one == two
         places = tuple(dict.fromkeys((one, two)))
         means = [self._at(MEAN_SHARE / len(places)).mean(place) for place in places]
         first, second = means[0], means[-1]
@@ -295,10 +295,10 @@ class _Moments:
         lacks, rounded = self._lacks((one, two), (first, second), value), self._rounded((one, two), (first, second))
         low = value - np.hypot(off if is_square else off + more, lacks[0]) - rounded
         high = value + np.hypot(off + more, lacks[1]) + rounded
-        span = Span(value, low, high)
+        span = MomentSpan(value, low, high)
         return span.each(lambda end: np.maximum(end, 0.0)) if is_square else span
 
-    def correlation(self) -> Span:
+    def correlation(self) -> MomentSpan:
         """Return the covariance over the root of both variances, with the least and the most that those allow."""
         both, each = self._at(Fraction(1, 2)).spread(0, 1), self._at(Fraction(1, 4))
         first, second = each.spread(0, 0), each.spread(1, 1)
@@ -311,16 +311,16 @@ class _Moments:
             under = np.where(inner, least, most)  # the smaller divisor is where the end is further from 0
             far = np.where(inner, np.sign(end), 0.0)
             ends.append(np.clip(np.where(under > 0, end / np.where(under > 0, under, 1.0), far), -1.0, 1.0))
-        return Span(value, np.fmin(ends[0], value), np.fmax(ends[1], value))
+        return MomentSpan(value, np.fmin(ends[0], value), np.fmax(ends[1], value))
 
-    def _noise(self, of: tuple[int, int], means: tuple[Span, Span], value: Floats, more: Floats) -> Floats:
+    def _noise(self, of: tuple[int, int], means: tuple[MomentSpan, MomentSpan], value: Floats, more: Floats) -> Floats:
         """Return how far off the mean product about possible means may be, by the noise of all numbers."""
-        one, two, both = self.basis[OF[of[0]]], self.basis[OF[of[1]]], self.basis[_times(*of)]
+        one, two, both = self.basis[OF[of[0]]], self.basis[OF[of[1]]], self.basis[_product_powers(*of)]
         if self.spans:
             most = np.full_like(value, self.spans[of[0]] * self.spans[of[1]] / 4)
             low, high = np.zeros_like(most) if of[0] == of[1] else -most, most
         else:
-            _, first = self._ends_of(_times(*of))
+            _, first = self._ends_of(_product_powers(*of))
             high = first + means[0].size * means[1].size
             low = -high
         off = high
@@ -342,7 +342,7 @@ class _Moments:
         most = np.where(self.known, most, 0.0) if sum(powers) == 1 else most
         return -most, most
 
-    def _lacks(self, of: tuple[int, int], means: tuple[Span, Span], value: Floats) -> tuple[Floats, Floats]:
+    def _lacks(self, of: tuple[int, int], means: tuple[MomentSpan, MomentSpan], value: Floats) -> tuple[Floats, Floats]:
         """Return how far below and above a group's spread may be because of what people have beyond their caps.
 
         Missing squares lower a variance, and missing sums or rows raise it; a covariance goes either way.
@@ -351,18 +351,20 @@ class _Moments:
             return np.zeros_like(value), np.zeros_like(value)
         parts = most_of_groups(shares_of(self._sum(ROWS), self._reach(ROWS))) / self._rows
         sizes = np.abs(means[0].value), np.abs(means[1].value)
-        products = PART_OF_VARIANCE * parts * self.lost[_times(*of)]
+        products = PART_OF_VARIANCE * parts * self.lost[_product_powers(*of)]
         others = sizes[1] * self.lost[OF[of[0]]] + sizes[0] * self.lost[OF[of[1]]]
         others = others + np.abs(value - sizes[0] * sizes[1]) * self.lost[ROWS]
         others = PART_OF_VARIANCE * parts * others
         return (others, products) if of[0] == of[1] else (products + others, products + others)
 
-    def _rounded(self, of: tuple[int, int], means: tuple[Span, Span]) -> Floats | float:
+    def _rounded(self, of: tuple[int, int], means: tuple[MomentSpan, MomentSpan]) -> Floats | float:
         """Return how far rounding to grids may have moved the mean product."""
         if not self.off:
             return 0.0
         offs = self.off[OF[of[0]]], self.off[OF[of[1]]]
-        found: Floats = self.off[_times(*of)] + offs[0] * means[1].size + offs[1] * means[0].size + offs[0] * offs[1]
+        found: Floats = (
+            self.off[_product_powers(*of)] + offs[0] * means[1].size + offs[1] * means[0].size + offs[0] * offs[1]
+        )
         return found
 
     # ---- Sums and their noise.
@@ -398,7 +400,7 @@ class _Moments:
         return noise_bounds(noises, np.ascontiguousarray(sizes[used].T), self.confidence)
 
 
-def _times(one: int, two: int) -> Powers:
+def _product_powers(one: int, two: int) -> Powers:
     """Return the powers of the product of two columns."""
     return OF[one][0] + OF[two][0], OF[one][1] + OF[two][1]
 

@@ -136,7 +136,7 @@ def unit_sum_bound(noise: NoiseKind, sizes: tuple[float, ...], miss: float) -> f
 def _lattice_bound(noise: NoiseKind, scale: Fraction, sizes: tuple[int, ...], miss: float) -> int | None:
     """Return the bound of the exact distribution of the sum modulo a number it never reaches; None if it is large."""
     width = float(scale)
-    reach = _reach(noise, sizes) * width + sum(sizes)
+    reach = _noise_reach(noise, sizes) * width + sum(sizes)
     points = 1 << max(4, math.ceil(2 * reach + 2).bit_length()) if reach < POINTS_MOST else 2 * POINTS_MOST
     if points > POINTS_MOST or miss <= 2 * ROUNDING:
         return None
@@ -163,7 +163,7 @@ def _characteristic(noise: NoiseKind, scale: float, angles: Floats) -> Floats:
     return np.asarray(waves / np.exp(-(turns**2) * scale * scale / 2).sum())
 
 
-def _reach(noise: NoiseKind, sizes: tuple[int, ...]) -> float:
+def _noise_reach(noise: NoiseKind, sizes: tuple[int, ...]) -> float:
     """Return what continuous noises of scale 1 never exceed."""
     if noise == "gaussian":
         return 9 * math.sqrt(sum(size * size for size in sizes))
@@ -199,7 +199,7 @@ def _searched(sizes: Floats, miss: float, most: Floats) -> Floats:
         return most
     half_wave = most + _chernoff(sizes, miss * REPEAT_SHARE)
     step = np.pi / half_wave
-    count = math.ceil(float((_cut(sizes, math.pi * miss * CUT_SHARE) / (2 * step)).max())) + 1
+    count = math.ceil(float((_tail_cut(sizes, math.pi * miss * CUT_SHARE) / (2 * step)).max())) + 1
     odd = 2 * np.arange(count) + 1.0
     waves = step[:, None] * odd[None, :]  # (j + 1/2)·2·step
     heights = np.full_like(waves, 4 / np.pi) / odd
@@ -219,7 +219,7 @@ def _searched(sizes: Floats, miss: float, most: Floats) -> Floats:
     return found
 
 
-def _cut(sizes: Floats, level: float) -> Floats:
+def _tail_cut(sizes: Floats, level: float) -> Floats:
     """Return from where on each characteristic function is at most `level`."""
     low, high = np.zeros(len(sizes)), np.full(len(sizes), 1 / math.sqrt(level))
     for _ in range(20):

@@ -59,20 +59,20 @@ QUANTILE = re.compile(r"(?P<stem>.+)_p(?P<percent>\d+(?:_\d+)?)")
 
 def picture(answer: Answer) -> Any:
     """Return the picture of an answer as an altair chart, which a notebook shows."""
-    return as_chart(_drawn(answer))
+    return as_chart(_panels_of(answer))
 
 
 def write_picture(answer: Answer, path: Path) -> Path:
     """Write the picture of an answer in the format of the path's ending, and return the path."""
-    return write(_drawn(answer), path)
+    return write(_panels_of(answer), path)
 
 
 def svg_for_page(answer: Answer, *, narrow: bool) -> str:
     """Return the picture of an answer for a web page: as dark as the page, and narrow enough for a phone if asked."""
-    return themed(as_svg(_drawn(answer, narrow=narrow)))
+    return themed(as_svg(_panels_of(answer, narrow=narrow)))
 
 
-def _drawn(answer: Answer, *, narrow: bool = False) -> Spec:
+def _panels_of(answer: Answer, *, narrow: bool = False) -> Spec:
     """Return the panels under a title with their content, confidence and cost."""
     drawn = sheet(answer)
     drawn = replace(drawn, size=NARROW) if narrow else drawn
@@ -93,8 +93,8 @@ def sheet(answer: Answer) -> Sheet:
     """Return what is drawn of an answer."""
     keys = [name for name in answer.columns if name not in answer.aggregates]
     axis, group = _roles(answer, keys)
-    labels = _in_order(answer.rows, axis, group)
-    groups = _in_order(answer.rows, group, axis)
+    labels = _keys_in_order(answer.rows, axis, group)
+    groups = _keys_in_order(answer.rows, group, axis)
     order = _order(answer, axis)
     label_of, group_of = _labels(labels), _labels(groups)
     places = {key: _place(key[0]) if order != "none" else None for key in labels}
@@ -102,7 +102,7 @@ def sheet(answer: Answer) -> Sheet:
     shown_groups = set(groups[:FACETS_MOST])
     kept: list[tuple[Mapping[str, Any], str, Any, str]] = []
     for row in answer.rows:
-        label, whose = _joined(row, axis), _joined(row, group)
+        label, whose = _joined_names(row, axis), _joined_names(row, group)
         if label in shown_labels and whose in shown_groups:
             kept.append((row, label_of[label], places[label], group_of[whose]))
     if order != "none":
@@ -114,7 +114,7 @@ def sheet(answer: Answer) -> Sheet:
         group=", ".join(group) or None,
         labels=tuple(label_of[label] for label in labels if label in shown_labels),
         groups=tuple(group_of[each] for each in groups[:FACETS_MOST]) if group else (),
-        cut=_cut(axis, len(labels), len(shown_labels)) or _cut(group, len(groups), len(shown_groups)),
+        cut=_words_of_cut(axis, len(labels), len(shown_labels)) or _words_of_cut(group, len(groups), len(shown_groups)),
     )
 
 
@@ -160,18 +160,20 @@ def _place(value: Any) -> int | float:
     return value if isinstance(value, int) else float(value)
 
 
-def _joined(row: Mapping[str, Any], names: Sequence[str]) -> tuple[Any, ...]:
+def _joined_names(row: Mapping[str, Any], names: Sequence[str]) -> tuple[Any, ...]:
     return tuple(row[name] for name in names)
 
 
-def _in_order(rows: Sequence[Mapping[str, Any]], names: Sequence[str], others: Sequence[str]) -> list[tuple[Any, ...]]:
+def _keys_in_order(
+    rows: Sequence[Mapping[str, Any]], names: Sequence[str], others: Sequence[str]
+) -> list[tuple[Any, ...]]:
     """Return the distinct keys as the answer has them; by value where each of the other keys' rows are."""
-    found = list(dict.fromkeys(_joined(row, names) for row in rows))
+    found = list(dict.fromkeys(_joined_names(row, names) for row in rows))
     if not others:
         return found
     runs: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
     for row in rows:
-        runs.setdefault(_joined(row, others), []).append(_joined(row, names))
+        runs.setdefault(_joined_names(row, others), []).append(_joined_names(row, names))
     return sorted(found, key=_rank) if all(run == sorted(run, key=_rank) for run in runs.values()) else found
 
 
@@ -206,7 +208,7 @@ def _panels(answer: Answer) -> list[tuple[str, list[str]]]:
     panels: list[tuple[str, list[str]]] = []
     for stem, names in stems.items():
         if len(names) > 1 and all(QUANTILE.fullmatch(name) for name in names):
-            panels.append((stem, sorted(names, key=_percent)))
+            panels.append((stem, sorted(names, key=_quantile_percent)))
         else:
             panels.extend((name, [name]) for name in names)
     return panels
@@ -220,7 +222,7 @@ def _panel(
         for member in members:
             value, low, high = (row[member + end] for end in ("", "_low", "_high"))
             at, start, end = (None if number is None else float(number) for number in (value, low, high))
-            percent = _percent(member) if len(members) > 1 else 50.0
+            percent = _quantile_percent(member) if len(members) > 1 else 50.0
             cells.append(SheetCell(label, place, group, at, start, end, cell_text(value, low, high), percent))
     if len(members) > 1:
         return Panel(name, "fan", tuple(cells))
@@ -232,10 +234,10 @@ def _starts_at_zero(answer: Answer, name: str) -> bool:
     return answer.types.get(name) == "int" if kind is None else STARTS_AT_ZERO[kind]
 
 
-def _percent(name: str) -> float:
+def _quantile_percent(name: str) -> float:
     found = QUANTILE.fullmatch(name)
     return float(found["percent"].replace("_", ".")) if found else 50.0
 
 
-def _cut(names: Sequence[str], all_of_them: int, shown: int) -> str | None:
+def _words_of_cut(names: Sequence[str], all_of_them: int, shown: int) -> str | None:
     return f"drawn: the first {shown} of {all_of_them:,} {', '.join(names)}" if shown < all_of_them else None

@@ -53,7 +53,7 @@ def limits_of(output: PlannedOutput, plan: Plan) -> Limits:
             column = plan.measured[output.column]
             return 0 if column.low >= 0 else None, 0 if column.high <= 0 else None
         case Mean() | Quantile():
-            return _range(plan.measured[output.column])
+            return _clamped_range(plan.measured[output.column])
         case Variance() | StandardDeviation():
             return 0.0, None
         case Correlation():
@@ -82,7 +82,7 @@ def _adds_up_ones(output: PlannedOutput, plan: Plan) -> bool:
     return column.low >= 0 and column.high * column.step <= 1
 
 
-def _range(column: Measured) -> Limits:
+def _clamped_range(column: Measured) -> Limits:
     """Return the range that values were clamped to: the declared one, or the one that was learned."""
     whole = column.step.denominator == 1 and column.type == "int"
     ends = column.between or (column.low * column.step, column.high * column.step)

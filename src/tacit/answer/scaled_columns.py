@@ -52,11 +52,11 @@ def scaled_column(
     """Return one output for every group, with its interval."""
     cells = _Cells(plan, noisy, found, confidence)
     if isinstance(output, Mean):
-        return _mean(output, cells)
+        return _scaled_mean(output, cells)
     if isinstance(output, Sum) and cells.vector(output.release).rows is not None:
         return _sum_beside_mean(output, cells)
     column = plan.measured[output.column] if isinstance(output, Sum) else None
-    return _total(output.name, output.release, cells, column)
+    return _scaled_total(output.name, output.release, cells, column)
 
 
 def at_least(output: ScaledOutput, plan: Plan, noisy: NoisyTable, confidence: Fraction) -> tuple[float, ...] | None:
@@ -132,7 +132,7 @@ class _Cells:
         return noise_bounds(noises, np.stack([np.ones_like(weights), np.abs(weights)], axis=1), self.confidence)
 
 
-def _total(name: str, index: int, cells: _Cells, column: Measured | None) -> NoisyColumn:
+def _scaled_total(name: str, index: int, cells: _Cells, column: Measured | None) -> NoisyColumn:
     """Return counts, or sums about 0: the noisy cells times the factor."""
     anchor, vector = cells.anchors[index], cells.vector(index)
     times = anchor.factor / fine_per_step(vector)
@@ -171,12 +171,12 @@ def _between(name: str, values: Wholes, low: Floats, high: Floats, column: Measu
     down, up = np.maximum(middle - low, 0.0), np.maximum(high - middle, 0.0)
     is_even = np.abs(down - up) <= 1.0  # but for the rounding of the value both are the same, and stay so
     half = (down + up) / 2
-    below, above = (_whole(np.where(is_even, half, each)) for each in (down, up))
+    below, above = (_to_whole(np.where(is_even, half, each)) for each in (down, up))
     ends = combined((1, values), (-1, below)), combined((1, values), (1, above))
     return NoisyColumn(name, on_grid(values, step), *(on_grid(end, step) for end in ends))
 
 
-def _whole(far: Floats) -> Wholes:
+def _to_whole(far: Floats) -> Wholes:
     return wholes([int(each) for each in np.floor(np.minimum(far, 1e300) + 0.5).tolist()])
 
 
@@ -220,7 +220,7 @@ def _counting(index: int, cells: _Cells) -> int:
     return counting
 
 
-def _mean(output: Mean, cells: _Cells) -> NoisyColumn:
+def _scaled_mean(output: Mean, cells: _Cells) -> NoisyColumn:
     column, found = cells.plan.measured[output.column], _means(output.release, cells)
     step, centre = float(column.step), _centre(cells.vector(output.release), column)
     middle = (centre + found.kept) * step

@@ -74,7 +74,7 @@ def _notes(sheet: Sheet, answer: "Answer", title: str, unsure_from: float) -> No
     if "entry" in facts.receipt:
         lines += [f"Certificate: entry {facts.receipt['entry']} of ledger {facts.receipt['ledger']}."]
     for row, line in enumerate(lines, 1):
-        _text(sheet, row, 1, line)
+        _write_text(sheet, row, 1, line)
     sheet.column_dimensions["A"].width = 110
 
 
@@ -85,11 +85,11 @@ def _long(sheet: Sheet, answer: "Answer", keys: Sequence[str], number: str, titl
     labels = [key_labels(answer, key) for key in keys]
     for at, row in enumerate(answer.rows):
         for column, each in enumerate(labels, 1):
-            _key(sheet, at + 4, column, row[keys[column - 1]], each[at])
+            _write_key(sheet, at + 4, column, row[keys[column - 1]], each[at])
         ends = row[f"{number}_low"], row[f"{number}_high"]
-        _number(sheet, at + 4, len(keys) + 1, row[number], ends, unsure_from)
+        _write_number(sheet, at + 4, len(keys) + 1, row[number], ends, unsure_from)
         for place, end in enumerate(ends):
-            _number(sheet, at + 4, len(keys) + 2 + place, end, None, unsure_from)
+            _write_number(sheet, at + 4, len(keys) + 2 + place, end, None, unsure_from)
     _widths(sheet)
 
 
@@ -107,11 +107,11 @@ def _wide(
     _head(sheet, f"{title}: {number}", [*down, *columns])
     for at, labels in enumerate(rows):
         for column, label in enumerate(labels, 1):
-            _text(sheet, at + 4, column, label)
+            _write_text(sheet, at + 4, column, label)
         for column, label in enumerate(columns, len(down) + 1):
             found = cells.get((labels, label))
             ends = None if found is None else (found[f"{number}_low"], found[f"{number}_high"])
-            _number(sheet, at + 4, column, None if found is None else found[number], ends, unsure_from)
+            _write_number(sheet, at + 4, column, None if found is None else found[number], ends, unsure_from)
     _widths(sheet)
 
 
@@ -125,12 +125,12 @@ def _wide_ends(sheet: Sheet, answer: "Answer", down: Sequence[str], across: str,
     )
     for at, labels in enumerate(rows):
         for column, label in enumerate(labels, 1):
-            _text(sheet, at + 4, column, label)
+            _write_text(sheet, at + 4, column, label)
         for place, label in enumerate(columns):
             found = cells.get((labels, label))
             for side, end in enumerate(("low", "high")):
                 value = None if found is None else found[f"{number}_{end}"]
-                _number(sheet, at + 4, len(down) + 1 + 2 * place + side, value, None, 1.0)
+                _write_number(sheet, at + 4, len(down) + 1 + 2 * place + side, value, None, 1.0)
     _widths(sheet)
 
 
@@ -148,32 +148,34 @@ def _crossed(answer: "Answer", down: Sequence[str], across: str) -> tuple[list[t
 def _head(sheet: Sheet, title: str, names: Sequence[str]) -> None:
     from openpyxl.styles import Font
 
-    _text(sheet, 1, 1, title)
-    _text(sheet, 2, 1, f"Shorthand: {HIDDEN} not shown, {UNSURE} uncertain. The sheet Notes has more.")
+    _write_text(sheet, 1, 1, title)
+    _write_text(sheet, 2, 1, f"Shorthand: {HIDDEN} not shown, {UNSURE} uncertain. The sheet Notes has more.")
     for column, name in enumerate(names, 1):
-        _text(sheet, 3, column, name)
+        _write_text(sheet, 3, column, name)
         sheet.cell(3, column).font = Font(bold=True)
     sheet.cell(1, 1).font = Font(bold=True)
     sheet.freeze_panes = "A4"
 
 
-def _text(sheet: Sheet, row: int, column: int, text: str) -> None:
+def _write_text(sheet: Sheet, row: int, column: int, text: str) -> None:
     """Write a text as a text, whatever it begins with: a spreadsheet runs no part of it."""
     cell = sheet.cell(row, column)
     cell.value = printable(text)
     cell.data_type = "s"
 
 
-def _key(sheet: Sheet, row: int, column: int, value: Any, label: str) -> None:
+def _write_key(sheet: Sheet, row: int, column: int, value: Any, label: str) -> None:
     if label == key_text(value) and isinstance(value, int | float) and not isinstance(value, bool):
         sheet.cell(row, column).value = value
     else:
-        _text(sheet, row, column, label)
+        _write_text(sheet, row, column, label)
 
 
-def _number(sheet: Sheet, row: int, column: int, value: Any, ends: tuple[Any, Any] | None, unsure_from: float) -> None:
+def _write_number(
+    sheet: Sheet, row: int, column: int, value: Any, ends: tuple[Any, Any] | None, unsure_from: float
+) -> None:
     if value is None:
-        _text(sheet, row, column, HIDDEN)
+        _write_text(sheet, row, column, HIDDEN)
         return
     cell = sheet.cell(row, column)
     cell.value = value if isinstance(value, int) and abs(value) < 1 << 53 else float(value)

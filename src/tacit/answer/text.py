@@ -56,7 +56,7 @@ def _entry(facts: AnswerInfo) -> str:
     return (f" at {time} UTC" if time else "") + (f" (ledger entry {number})" if number else "")
 
 
-def _table(answer: Answer, *, whole: bool = False) -> list[str]:
+def _table_lines(answer: Answer, *, whole: bool = False) -> list[str]:
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
@@ -200,7 +200,7 @@ def _value_and_bar(value: Any, low: Any, high: Any, *, whole: bool = False) -> t
     if value is None:
         return "–", "not enough people"
     if low is None or high is None:
-        return _text(value, _last_digit(abs(value) / 100, two_from=inf), round), "not known"
+        return _number_text(value, _last_digit(abs(value) / 100, two_from=inf), round), "not known"
     above, below = high - value, value - low
     power = _last_digit((above + below) / 2)
     if whole:
@@ -208,10 +208,10 @@ def _value_and_bar(value: Any, low: Any, high: Any, *, whole: bool = False) -> t
     else:
         while power > LEAST_POWER and not _stands(value, low, high, power):
             power -= 1
-    number = _text(value, power, round)
+    number = _number_text(value, power, round)
     if abs(above - below) <= 1e-9 * (abs(high - low) or 1e-300):
-        return number, _text(above, power, ceil)
-    return number, f"{_text(low, power, floor)} … {_text(high, power, ceil)}"
+        return number, _number_text(above, power, ceil)
+    return number, f"{_number_text(low, power, floor)} … {_number_text(high, power, ceil)}"
 
 
 def cell_text(value: Any, low: Any, high: Any) -> str:
@@ -240,11 +240,11 @@ def _last_digit(half: float, two_from: float = TWO_DIGITS_TO) -> int:
 
 def _stands(value: Any, low: Any, high: Any, power: int) -> bool:
     """Whether a number that is rounded at this digit is still within its interval, and not 0 unless it was."""
-    rounded = _rounded(value, power, round)
+    rounded = _rounded_at(value, power, round)
     return bool(low <= rounded <= high and (rounded or not value))
 
 
-def _rounded(value: Any, power: int, to_whole: Callable[[Any], int]) -> Any:
+def _rounded_at(value: Any, power: int, to_whole: Callable[[Any], int]) -> Any:
     """Return a number rounded at this power of ten; an excess of a float's last bits is ignored."""
     if isinstance(value, int):
         return value if power <= 0 else to_whole(Fraction(value, 10**power)) * 10**power
@@ -257,6 +257,6 @@ def _rounded(value: Any, power: int, to_whole: Callable[[Any], int]) -> Any:
     return (nearest if is_whole else to_whole(scaled)) / 10.0**-power
 
 
-def _text(value: Any, power: int, to_whole: Callable[[Any], int]) -> str:
-    rounded = _rounded(value, power, to_whole)
+def _number_text(value: Any, power: int, to_whole: Callable[[Any], int]) -> str:
+    rounded = _rounded_at(value, power, to_whole)
     return f"{rounded:,}" if isinstance(rounded, int) else f"{rounded:,.{max(-power, 0)}f}"

@@ -37,7 +37,7 @@ Kept = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Fit:
+class LevelFit:
     """Estimates of every level, and the variance of each as a multiple of the variance of one group's own noise."""
 
     values: tuple[Floats, ...]
@@ -47,7 +47,7 @@ class Fit:
 # ---- Least squares.
 
 
-def fit_tree(parents: Sequence[Integers], values: Sequence[Floats | None], variances: Sequence[float]) -> Fit:
+def fit_tree(parents: Sequence[Integers], values: Sequence[Floats | None], variances: Sequence[float]) -> LevelFit:
     """Return the least squares of levels that are each inside the one before; `parents` are those of all but the first.
 
     A level without values was not asked. Two passes: estimates from the cells below, then what is known above.
@@ -79,10 +79,10 @@ def fit_tree(parents: Sequence[Integers], values: Sequence[Floats | None], varia
         share = spreads[level + 1] / sum_spreads[level][below]
         fitted.append(ups[level + 1] + share * (fitted[level] - sums[level])[below])
         errors.append(spreads[level + 1] * (1 - share) + share**2 * errors[level][below])
-    return Fit(tuple(fitted), tuple(errors))
+    return LevelFit(tuple(fitted), tuple(errors))
 
 
-def fit_cube(sizes: Sequence[int], asked: dict[Kept, tuple[Floats, float]], wanted: Sequence[Kept]) -> Fit:
+def fit_cube(sizes: Sequence[int], asked: dict[Kept, tuple[Floats, float]], wanted: Sequence[Kept]) -> LevelFit:
     """Return the least squares of tables over sets of keys whose values are combined in all ways.
 
     `asked` has each table, in the order of its keys, and its variance. Every table is a sum of main effects and
@@ -109,7 +109,7 @@ def fit_cube(sizes: Sequence[int], asked: dict[Kept, tuple[Floats, float]], want
             error += variance * prod(1 - 1 / sizes[key] for key in keys) / spread**2
         fitted.append(total.ravel())
         errors.append(np.full(total.size, error))
-    return Fit(tuple(fitted), tuple(errors))
+    return LevelFit(tuple(fitted), tuple(errors))
 
 
 def _subsets(keys: Kept) -> list[Kept]:
@@ -187,7 +187,7 @@ class Level:
 
 def fitted_levels(plan: Plan, noisy: NoisyTable, levels: Sequence[Kept], confidence: Fraction) -> list[Level]:
     """Return every level of an answer, from the release of its cells and of the levels with separate noise."""
-    shapes = [_shape(noisy, kept) for kept in levels]
+    shapes = [_level_shape(noisy, kept) for kept in levels]
     numbers: list[list[list[list[int]]]] = [[] for _ in levels]
     errors: list[Floats] = [np.zeros(len(keys)) for keys, _ in shapes]
     for index, release in enumerate(plan.releases):
@@ -208,7 +208,7 @@ def fitted_levels(plan: Plan, noisy: NoisyTable, levels: Sequence[Kept], confide
 
 def agreeing_columns(levels: Sequence[Level], kept: Sequence[Kept], confidence: Fraction) -> list[list[NoisyColumn]]:
     """Return every output of each level; counts and sums are whole numbers of their step that add up."""
-    found = [_columns(level, confidence) for level in levels]
+    found = [_level_columns(level, confidence) for level in levels]
     for at, output in enumerate(levels[0].plan.outputs):
         if isinstance(output, CountRows | CountValues | Sum):
             asked = [columns[at] for columns in found]
@@ -217,7 +217,7 @@ def agreeing_columns(levels: Sequence[Level], kept: Sequence[Kept], confidence: 
     return found
 
 
-def _shape(noisy: NoisyTable, kept: Kept) -> tuple[list[Any], Integers]:
+def _level_shape(noisy: NoisyTable, kept: Kept) -> tuple[list[Any], Integers]:
     """Return the keys of a level, in the order of their first cell, and for each cell the index of its own."""
     index: dict[Any, int] = {}
     places = [index.setdefault(tuple([key[each] for each in kept]), len(index)) for key in noisy.keys]
@@ -236,7 +236,7 @@ def _fit_part(
     shapes: Sequence[tuple[list[Any], Integers]],
     index: int,
     part: int,
-) -> Fit:
+) -> LevelFit:
     """Return one part of a release at every level; variances are multiples of that of a cell's own noise."""
     cells = np.array(noisy.parts[index][part], dtype=np.float64)
     scale = float(plan.releases[index].scale)
@@ -250,13 +250,13 @@ def _fit_part(
         given = [asked.get(levels[at]) for at in order]
         fit = fit_tree(parents, [each and each[0] for each in given], [each[1] if each else inf for each in given])
         back = np.argsort(order)
-        return Fit(tuple(fit.values[at] for at in back), tuple(fit.variances[at] for at in back))
+        return LevelFit(tuple(fit.values[at] for at in back), tuple(fit.variances[at] for at in back))
     sizes = cube_of(noisy.keys)
     if sizes is not None and len(asked) > 1:
         return fit_cube(sizes, asked, levels)
     sums = [np.bincount(places, cells, minlength=len(keys)).astype(np.float64) for keys, places in shapes]
     counts = [np.bincount(places, minlength=len(keys)).astype(np.float64) for keys, places in shapes]
-    return Fit(tuple(sums), tuple(counts))
+    return LevelFit(tuple(sums), tuple(counts))
 
 
 def chain_of(levels: Sequence[Kept]) -> list[int] | None:
@@ -313,7 +313,7 @@ def quantile_of_sum(count: float, confidence: Fraction) -> float:
     return float(normal + max(one - normal, 0.0) * count**-0.6)
 
 
-def _columns(level: Level, confidence: Fraction) -> list[NoisyColumn]:
+def _level_columns(level: Level, confidence: Fraction) -> list[NoisyColumn]:
     """Return every output of a level, each number with its own interval.
 
     Numbers with nearly equal errors are computed together, with the largest of them.

@@ -9,7 +9,7 @@ from typing import Any
 from tacit.answer.answer import (
     Answer,
     AnswerInfo,
-    Rows,
+    AnswerRows,
     View,
     answer_of,
     computed_view,
@@ -116,8 +116,8 @@ def _branch_view(branch: BranchRelease, confidence: Fraction, *, consistent: boo
     @cache
     def columns_at(level: Fraction) -> list[NoisyColumn]:
         rows = sum(len(noisy.keys) for _, noisy in both)
-        given = [_repeated(column, rows) for column, _ in _numbers(branch, level)]
-        found = [_in_order(_joined(columns), order) for columns in zip(*of_levels(level), strict=True)]
+        given = [_repeated(column, rows) for column, _ in _aside_numbers(branch, level)]
+        found = [_order_key(_joined_columns(columns), order) for columns in zip(*of_levels(level), strict=True)]
         return [*found, *given]
 
     each_level = [
@@ -128,7 +128,7 @@ def _branch_view(branch: BranchRelease, confidence: Fraction, *, consistent: boo
     order = range(len(stacked.rows)) if branch.is_plain else _totals_first(stacked.rows, branch.keys)
     released = stacked if branch.is_plain else replace(stacked, rows=[stacked.rows[at] for at in order])
     outputs = [output.name for output in branch.plans[0].outputs]
-    outputs += [column.name for column, _ in _numbers(branch, confidence)]
+    outputs += [column.name for column, _ in _aside_numbers(branch, confidence)]
     if branch.after.shown:
         parts = parts_of_outputs(branch.plans[0])
         view = computed_view(outputs, branch.after, released, columns_at, confidence, parts)
@@ -140,7 +140,7 @@ def _branch_view(branch: BranchRelease, confidence: Fraction, *, consistent: boo
     return replace(view, notes=(*view.notes, ADDED_UP if branch.adds_up else LEFT_ALONE))
 
 
-def _numbers(branch: BranchRelease, confidence: Fraction) -> list[tuple[NoisyColumn, tuple[PlannedOutput, Plan]]]:
+def _aside_numbers(branch: BranchRelease, confidence: Fraction) -> list[tuple[NoisyColumn, tuple[PlannedOutput, Plan]]]:
     """Return the numbers that SELECTs in brackets give, under the names of their columns, each with its output."""
     found = []
     for each in branch.asides:
@@ -170,7 +170,7 @@ def _with_asides(branch: BranchRelease, both: Released, view: View, confidence: 
                 for (_, level), part in zip(both, each.parts, strict=True)
                 for value in _modes(level, *part, confidence)
             ]
-    for column, (output, plan) in _numbers(branch, confidence):
+    for column, (output, plan) in _aside_numbers(branch, confidence):
         kinds[column.name] = output.kind
         for end, values in (("", column.values), ("_low", column.low), ("_high", column.high)):
             types[column.name + end] = column_type(output, plan)
@@ -190,7 +190,7 @@ def _modes(level: NoisyTable, plan: Plan, noisy: NoisyTable, confidence: Fractio
     return [best.get(tuple(key), (None, None))[1] for key in level.keys]
 
 
-def _joined(columns: Sequence[NoisyColumn]) -> NoisyColumn:
+def _joined_columns(columns: Sequence[NoisyColumn]) -> NoisyColumn:
     values, low, high = (
         tuple(each for column in columns for each in getattr(column, end)) for end in ("values", "low", "high")
     )
@@ -229,7 +229,7 @@ def _totals_first(rows: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> lis
     return sorted(range(len(rows)), key=order)
 
 
-def _in_order(column: NoisyColumn, order: Sequence[int]) -> NoisyColumn:
+def _order_key(column: NoisyColumn, order: Sequence[int]) -> NoisyColumn:
     values, low, high = (tuple([ends[at] for at in order]) for ends in (column.values, column.low, column.high))
     return NoisyColumn(column.name, values, low, high)
 
@@ -258,7 +258,7 @@ def _union(compound: Compound, views: Sequence[View]) -> View:
     kinds = {name: _kind(at, views) for at, name in enumerate(wanted) if name in noisy}
     kept = apply_postprocessing(rows, compound.after)
     columns = {name: [row[name] for row in kept] for name in types}
-    return View(Rows(columns), types, kinds, frozenset(), shown=tuple(wanted))
+    return View(AnswerRows(columns), types, kinds, frozenset(), shown=tuple(wanted))
 
 
 def _kind(at: int, views: Sequence[View]) -> str:

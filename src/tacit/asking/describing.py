@@ -181,7 +181,7 @@ def _public(name: str, facts: ColumnFacts, declaration: Declaration) -> str:
     if name == declaration.unit:
         return "the unit: whose privacy is protected; never shown"
     if facts.between is not None:
-        words.append(f"between {_number(facts.between[0])} and {_number(facts.between[1])}")
+        words.append(f"between {_words_of_number(facts.between[0])} and {_words_of_number(facts.between[1])}")
     if facts.keys is not None:
         listed = ", ".join("NULL" if key is None else str(key) for key in facts.keys[:_KEYS_SHOWN])
         more = len(facts.keys) - _KEYS_SHOWN
@@ -189,7 +189,7 @@ def _public(name: str, facts: ColumnFacts, declaration: Declaration) -> str:
     return "; ".join(words)
 
 
-def _number(value: Any) -> str:
+def _words_of_number(value: Any) -> str:
     return str(value) if value.denominator == 1 else f"{float(value):g}"
 
 

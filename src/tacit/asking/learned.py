@@ -345,8 +345,8 @@ def asked_key(query: Query, spend: Spend) -> str:
 
     Plans change with facts, so they cannot tell whether a question was asked before.
     """
-    asked = sorted({repr(_plain(output.aggregate)) for output in query.outputs})
-    named = {output.name: repr(_plain(output.aggregate)) for output in query.outputs}
+    asked = sorted({repr(_plain_aggregate(output.aggregate)) for output in query.outputs})
+    named = {output.name: repr(_plain_aggregate(output.aggregate)) for output in query.outputs}
     weights = sorted((named.get(name, name), weight) for name, weight in spend.weights)
     draws = any(output.aggregate.kind == "quantile" for output in query.outputs)
     parts = (
@@ -364,7 +364,7 @@ def asked_key(query: Query, spend: Spend) -> str:
     return "asked " + hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _plain(aggregate: Aggregate) -> Aggregate:
+def _plain_aggregate(aggregate: Aggregate) -> Aggregate:
     """Return an aggregate as it is written most simply: COUNT(1) counts rows."""
     constant = isinstance(aggregate.expression, Value) and aggregate.expression.value is not None
     return Aggregate("count") if aggregate.kind == "count" and constant else aggregate

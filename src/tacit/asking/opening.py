@@ -130,7 +130,7 @@ def declared(
     opened = open_source(source, read_columns(columns), spark=spark)
     return opened, Declaration(
         name=_table_name(opened.stem if name is None else name),
-        unit=_unit(unit, opened),
+        unit=_declared_unit(unit, opened),
         columns={column: _with_checked_keys(column, known) for column, known in opened.columns.items()},
         neighbours=_neighbours(neighbours),
         rows_per_unit=read_bound(rows_per_unit, "rows_per_unit"),
@@ -358,7 +358,7 @@ def _table_name(name: str) -> str:
     return name
 
 
-def _unit(unit: object, opened: Source) -> str | RowUnit:
+def _declared_unit(unit: object, opened: Source) -> str | RowUnit:
     if unit is ROW:
         return ROW
     if not isinstance(unit, str):

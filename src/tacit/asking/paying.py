@@ -77,10 +77,10 @@ class OpenCharge:
         wait_to_write()  # the entry has a time, which is public
         if isinstance(self._reserved, StoredAnswer):
             raise TypeError("a value that is stored is not kept again")
-        self._receipt = self._reserved.commit(text, _shown(show))
+        self._receipt = self._reserved.commit(text, _text_shown(show))
 
 
-def _shown(show: Callable[[], str] | None) -> str | None:
+def _text_shown(show: Callable[[], str] | None) -> str | None:
     """Return the text for people; None if making it fails, since the charge is made and the value is kept."""
     try:
         return None if show is None else show()

@@ -122,10 +122,10 @@ class Table(Verbs[Question]):
         bounds = {} if per_unit is None else per_unit
 
         def session_of(query: Query, *, alone: bool = False) -> tuple[Session, Query]:
-            bounded = language.with_bounds(query, bounds if alone else _about(bounds, query))
+            bounded = language.with_bounds(query, bounds if alone else _given_about(bounds, query))
             session = beside.sessions[language.tables_of(query.relation)[0] if query.relation else query.table]
             session = session.about(query.relation, beside)
-            own = ranges if alone else _about(ranges, query, session)
+            own = ranges if alone else _given_about(ranges, query, session)
             return session, language.with_ranges(bounded, own, session.declaration)
 
         selects = language.selects_of(text, dialect)
@@ -236,7 +236,7 @@ def _named_tables(
     return known, beside
 
 
-def _about(given: Mapping[str, Any], query: Query, session: Session | None = None) -> dict[str, Any]:
+def _given_about(given: Mapping[str, Any], query: Query, session: Session | None = None) -> dict[str, Any]:
     """Return what is given for the outputs, or the columns, of one SELECT of several."""
     names = {output.name for output in query.outputs} | set(session.declaration.columns if session else ())
     return {name: value for name, value in given.items() if name in names}

@@ -15,7 +15,7 @@ from tacit.asking.describing import PlanReport
 from tacit.asking.foresight import Foresight, planned_as, rows_most
 from tacit.asking.learned import read_learn
 from tacit.asking.request import Drafts, Request, answer_info, info_of_record, recorded
-from tacit.asking.request_parts import OnePart, Parts
+from tacit.asking.request_parts import OnePart, RequestParts
 from tacit.asking.session import Session
 from tacit.asking.united_question import Several, compound_report, several_parts
 from tacit.asking.verbs import QuestionCall, QuestionVerbs
@@ -112,7 +112,7 @@ class Question(QuestionVerbs[PlanReport]):
         return Request(self.parts, spend, asker, request_id, choice), solved, level
 
     @property
-    def parts(self) -> Parts:
+    def parts(self) -> RequestParts:
         """What is asked, with the session of its rows."""
         return OnePart(((self.session, self.query),)) if self.several is None else self.several.parts
 

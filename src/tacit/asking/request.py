@@ -24,11 +24,11 @@ from tacit.asking.learned import (
     refuse_where_unknown,
 )
 from tacit.asking.paying import OpenCharge, Payment
-from tacit.asking.request_parts import Parts
+from tacit.asking.request_parts import RequestParts
 from tacit.asking.session import Session
 from tacit.errors import DeadRequest, InvalidParameter
 from tacit.hold import past_the_charge
-from tacit.ledger import Asker, Fit, Left, Receipt, Room, StoredAnswer
+from tacit.ledger import Asker, BudgetRoom, Fit, Left, Receipt, StoredAnswer
 from tacit.plan import NO_FACTS, Fact, Facts, Plan, PlannedTogether, Spend, WantedFact
 from tacit.privacy import Event, Loss, float_below
 from tacit.release import NoisyTable, basis_in, stamp_in
@@ -85,7 +85,7 @@ Show = Callable[[PlannedTogether, Sequence[Plan], Sequence[NoisyTable], Sequence
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownRequest:
     """A request without a stored answer, as of one moment of the ledger: its plans, and the key of its answer."""
 
     key: str
@@ -100,7 +100,7 @@ class Known:
 class Request:
     """Questions that are charged as one: the asker, the amount to spend, and how missing facts may be learned."""
 
-    parts: Parts
+    parts: RequestParts
     spend: Spend
     asker: Asker
     request_id: str | None = None
@@ -142,7 +142,7 @@ class Request:
         with payer.ledger.alone(payer.registered, question_key=key, analyst=asker.name, asker=asker):
             yield
 
-    def known(self) -> "Known | Answered":
+    def known(self) -> "KnownRequest | Answered":
         """Read the stored answer, the facts and the room left, in one transaction; plan if there is no answer."""
         payer, parts = self.payer, self.parts
         payer.engine.refuse_changes()
@@ -151,7 +151,7 @@ class Request:
             declared = parts.declared(self.spend, partial(self._fits_or_has_answer, room), self._is_of_another)
             if declared is not None and not parts.needs_facts(self.spend):
                 foreseen, is_paid = Foreseen(declared, (), (NO_FACTS,)), self._has_answer(declared)
-                return Known(declared.keys[0], foreseen, is_declared=True, is_paid=is_paid)
+                return KnownRequest(declared.keys[0], foreseen, is_declared=True, is_paid=is_paid)
             key = parts.key(self.spend) if declared is None else declared.keys[0]
             stored = self._recall(key, self.request_id)
             found = self._found() if stored is None else []
@@ -163,7 +163,7 @@ class Request:
             with payer.ledger.one_moment():
                 found = self._found()
                 learned = self._paid_before(found)
-        return Known(key, self._foreseen(found, room), is_taken=stored is not None, learned=learned)
+        return KnownRequest(key, self._foreseen(found, room), is_taken=stored is not None, learned=learned)
 
     def foresee(self, rows: int | None = None) -> Foreseen:
         """Return the plans and the facts to learn: free, and without reading a row.
@@ -184,7 +184,7 @@ class Request:
         )
 
     @contextmanager
-    def call(self, known: Known) -> Iterator[list[Fact]]:
+    def call(self, known: KnownRequest) -> Iterator[list[Fact]]:
         """Make all charges inside charges of one call, which has room as a whole; yield the facts that it pays for."""
         planned, payer = known.foreseen.planned, self.payer
         call = payer.ledger.call(
@@ -200,7 +200,7 @@ class Request:
         with call, explain_what_was_learned() as learned:
             yield learned
 
-    def learn_missing(self, known: Known, learned: list[Fact]) -> Sequence[Facts]:
+    def learn_missing(self, known: KnownRequest, learned: list[Fact]) -> Sequence[Facts]:
         """Charge for and learn the facts that the parts lack; return each part's, and add the new ones to `learned`."""
         if known.foreseen.is_settled:
             learned += known.learned
@@ -217,12 +217,12 @@ class Request:
         return found
 
     def plan(
-        self, known: Known, facts: Sequence[Facts], learned: Sequence[Fact], judge: Judge | None
+        self, known: KnownRequest, facts: Sequence[Facts], learned: Sequence[Fact], judge: Judge | None
     ) -> PlannedTogether:
         """Return the plans for the epsilon that is left; if all facts were known, they are made already."""
         planned = known.foreseen.planned
         if learned or not known.foreseen.is_settled:
-            fits = partial(_fits, self.payer.ledger.room(self.payer.registered, self.asker.name))
+            fits = partial(_fits_room, self.payer.ledger.room(self.payer.registered, self.asker.name))
             costs = costs_of_learning(learned, known.foreseen.wanted, self.spend)
             lefts = [replace(self.spend, epsilon=self.spend.epsilon - cost) for cost in costs]
             planned = first_with_room((self.parts.planned(facts, left, fits) for left in lefts), fits)
@@ -231,7 +231,7 @@ class Request:
             judge(planned.plans)
         return planned
 
-    def charged(self, known: Known, planned: PlannedTogether) -> AbstractContextManager[OpenCharge]:
+    def charged(self, known: KnownRequest, planned: PlannedTogether) -> AbstractContextManager[OpenCharge]:
         """Charge the budget for the plans."""
         for session, _ in self.parts.different:
             session.engine.refuse_changes()  # a file that is gone is not charged for
@@ -273,7 +273,7 @@ class Request:
 
     def found(
         self,
-        known: Known,
+        known: KnownRequest,
         planned: PlannedTogether,
         learned: Sequence[Fact],
         stamp: str | None,
@@ -309,7 +309,7 @@ class Request:
             found.append(all_missing(query, session.declaration, share, self.learn, recall, rows))
         return found
 
-    def _foreseen(self, found: Found, room: Room) -> Foreseen:
+    def _foreseen(self, found: Found, room: BudgetRoom) -> Foreseen:
         """Return what answering would do by these facts."""
         used: list[Facts] = []
         known: list[Facts] = []
@@ -330,7 +330,7 @@ class Request:
             raise InvalidParameter(
                 "learning would take all of epsilon and leave nothing for the answer\nhint: give a smaller learn"
             )
-        fits = partial(_fits, room, beside=events_of(unknown))
+        fits = partial(_fits_room, room, beside=events_of(unknown))
         planned = self.parts.planned(used, replace(self.spend, epsilon=left), fits)
         return Foreseen(planned, unknown, tuple(known), not any(lacks for _, lacks in found))
 
@@ -354,8 +354,8 @@ class Request:
     def _has_answer(self, planned: PlannedTogether) -> bool:
         return self._recall(planned.keys[0], None) is not None
 
-    def _fits_or_has_answer(self, room: Room, planned: PlannedTogether) -> bool:
-        return _fits(room, planned) or self._has_answer(planned)
+    def _fits_or_has_answer(self, room: BudgetRoom, planned: PlannedTogether) -> bool:
+        return _fits_room(room, planned) or self._has_answer(planned)
 
     def _is_of_another(self, planned: PlannedTogether) -> bool:
         """Return whether the request was charged for another question, or for this one with the other noise."""
@@ -370,7 +370,7 @@ class Request:
         return False
 
 
-def _fits(room: Room, planned: PlannedTogether, beside: Sequence[Event] = ()) -> bool:
+def _fits_room(room: BudgetRoom, planned: PlannedTogether, beside: Sequence[Event] = ()) -> bool:
     return room.admits(planned.events, planned.asked, beside)
 
 

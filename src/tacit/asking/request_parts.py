@@ -41,7 +41,7 @@ Basis = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Parts:
+class RequestParts:
     """Several questions about one people, to be planned and charged as one; equal ones are asked once."""
 
     questions: tuple[Part, ...]
@@ -174,7 +174,7 @@ class Parts:
 
 
 @dataclass(frozen=True)
-class OnePart(Parts):
+class OnePart(RequestParts):
     """A single question: its session pays, and gets all of the epsilon."""
 
     @property

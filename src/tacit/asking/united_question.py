@@ -12,7 +12,7 @@ from tacit.answer import Answer, AsideRelease, BranchRelease, make_compound_answ
 from tacit.asking.describing import PlanReport
 from tacit.asking.foresight import rows_most, rows_of_people
 from tacit.asking.request import Foreseen, Request, info_of_record
-from tacit.asking.request_parts import Parts
+from tacit.asking.request_parts import RequestParts
 from tacit.asking.session import Session
 from tacit.errors import QueryRefused, printable
 from tacit.forecast import Solved, errors_in_words, learning_in_words, plan_in_words, useless_line
@@ -92,9 +92,11 @@ class Several:
     aside_sessions: tuple[tuple[Session, ...], ...]  # of each aside of each branch
 
     @property
-    def parts(self) -> Parts:
+    def parts(self) -> RequestParts:
         """The parts, to be planned and charged as one."""
-        return Parts(tuple(both for levels, asides in self._asked() for each in (levels, *asides) for both in each))
+        return RequestParts(
+            tuple(both for levels, asides in self._asked() for each in (levels, *asides) for both in each)
+        )
 
     @property
     def labels(self) -> tuple[str, ...]:

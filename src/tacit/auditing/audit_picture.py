@@ -19,23 +19,23 @@ SIDES = ("d0", "d1")
 
 def picture(result: AuditResult) -> Any:
     """Return the picture as an altair chart, which a notebook shows."""
-    return as_chart(_drawn(result))
+    return as_chart(_audit_page(result))
 
 
 def write_picture(result: AuditResult, path: Path) -> Path:
     """Write the picture in the form its name asks for, and return the path."""
-    return write(_drawn(result), path)
+    return write(_audit_page(result), path)
 
 
-def _drawn(result: AuditResult) -> Spec:
+def _audit_page(result: AuditResult) -> Spec:
     parts = [] if result.figure is None else [_histograms(result.figure)]
-    body = {"hconcat": [*parts, _curve(result)], "spacing": 40, "resolve": {"scale": {"color": "independent"}}}
+    body = {"hconcat": [*parts, _delta_curve(result)], "spacing": 40, "resolve": {"scale": {"color": "independent"}}}
     return page(body, title=result.verdict, notes=[f"event: {result.event}"], letters=(100, 120))
 
 
 def _histograms(figure: Figure) -> Spec:
     """Return how often each input gave what, one line or bar for each input; the event's part is shaded."""
-    values = [row for bar in figure.bars for row in _rows(bar)]
+    values = [row for bar in figure.bars for row in _bar_rows(bar)]
     colour = {
         "field": "input",
         "type": "nominal",
@@ -44,7 +44,7 @@ def _histograms(figure: Figure) -> Spec:
     }
     share = {"field": "share", "type": "quantitative", "title": "share of draws", "axis": {"format": ".2~%"}}
     titled: Spec = {"text": "The outputs for each input (filled: the event)", "anchor": "start", "fontSize": 13}
-    chart: Spec = {"width": WIDTH, "height": HEIGHT, "data": {"values": _shares(values)}, "title": titled}
+    chart: Spec = {"width": WIDTH, "height": HEIGHT, "data": {"values": _draw_shares(values)}, "title": titled}
     if figure.bars and figure.bars[0].left is None:
         x: Spec = {"field": "label", "type": "nominal", "title": figure.title, "sort": None}
         return chart | {
@@ -93,19 +93,19 @@ def _histograms(figure: Figure) -> Spec:
     return chart | {"layer": [bars, line]}
 
 
-def _rows(bar: Bar) -> list[Spec]:
+def _bar_rows(bar: Bar) -> list[Spec]:
     return [
         {"label": bar.label, "left": bar.left, "right": bar.right, "input": side, "count": count, "inside": bar.inside}
         for side, count in zip(SIDES, (bar.first, bar.second), strict=True)
     ]
 
 
-def _shares(rows: list[Spec]) -> list[Spec]:
+def _draw_shares(rows: list[Spec]) -> list[Spec]:
     totals = {side: max(1, sum(row["count"] for row in rows if row["input"] == side)) for side in SIDES}
     return [row | {"share": row["count"] / totals[row["input"]]} for row in rows]
 
 
-def _curve(result: AuditResult) -> Spec:
+def _delta_curve(result: AuditResult) -> Spec:
     """Return delta as a function of epsilon: the claimed one, and the demonstrated one."""
     most = max(1.5 * result.claimed, 1.15 * result.demonstrated, 0.5)
     points = []

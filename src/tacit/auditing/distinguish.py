@@ -133,8 +133,10 @@ def _features(outcomes: Outcomes, learned: int) -> Iterator[OutputFeature]:
     first = outcomes.first
     learning = np.r_[0:learned, first : first + learned]
     kinds = outcomes.kind_names
-    yield from _exact(outcomes.kinds, learning, kinds.__getitem__, subject="the kind of output is", seen_least=1)
-    yield from _exact(outcomes.values, learning, outcomes.value_of, subject="the output is", seen_least=SEEN_LEAST)
+    yield from _exact_values(outcomes.kinds, learning, kinds.__getitem__, subject="the kind of output is", seen_least=1)
+    yield from _exact_values(
+        outcomes.values, learning, outcomes.value_of, subject="the output is", seen_least=SEEN_LEAST
+    )
     # a place that held a number while learning
     used = np.flatnonzero(~np.isnan(outcomes.numbers[learning]).all(axis=0))
     for place in used[:COORDINATES_MOST]:
@@ -142,10 +144,10 @@ def _features(outcomes: Outcomes, learned: int) -> Iterator[OutputFeature]:
         yield _by_size(values, learning, name)
         yield from _by_low_bits(values, learning, name)
     if len(used) > 1:
-        yield from _together(outcomes.numbers[:, used], first, learned, learning)
+        yield from _vector_features(outcomes.numbers[:, used], first, learned, learning)
 
 
-def _exact(
+def _exact_values(
     codes: Integers, learning: Integers, name_of: Callable[[int], str], *, subject: str, seen_least: int
 ) -> Iterator[OutputFeature]:
     """Sort by an exact value, for those seen a few times while learning; all others share the last cell."""
@@ -162,8 +164,8 @@ def _exact(
         picked = set(cells.tolist())
         if last in picked:
             others = [name_of(int(often[cell])) for cell in range(last) if cell not in picked]
-            return f"{subject} {_listed(others, negated=True)}"
-        return f"{subject} {_listed([name_of(int(often[cell])) for cell in cells])}"
+            return f"{subject} {_listed_words(others, negated=True)}"
+        return f"{subject} {_listed_words([name_of(int(often[cell])) for cell in cells])}"
 
     yield OutputFeature(cell_of[codes], last + 1, 0, words, plain=last <= NAMED_MOST)
 
@@ -213,7 +215,7 @@ def _by_low_bits(values: Floats, learning: Integers, name: str) -> Iterator[Outp
     yield OutputFeature(cells, len(codes) + 1, 0, lambda inside: text.format(len(inside)))
 
 
-def _together(numbers: Floats, first: int, learned: int, learning: Integers) -> Iterator[OutputFeature]:
+def _vector_features(numbers: Floats, first: int, learned: int, learning: Integers) -> Iterator[OutputFeature]:
     """Sort vectors by their sum, their largest, and by scores learned as if the noise were Laplace's or Gaussian."""
     complete: Flags = np.asarray(np.isfinite(numbers).all(axis=1))
     with np.errstate(invalid="ignore"):
@@ -244,7 +246,7 @@ def _together(numbers: Floats, first: int, learned: int, learning: Integers) -> 
 _EVEN = np.linspace(0, 1, BINS_MOST + 1)
 
 
-def _listed(words: list[str], *, negated: bool = False, most: int = NAMED_MOST) -> str:
+def _listed_words(words: list[str], *, negated: bool = False, most: int = NAMED_MOST) -> str:
     shown = ", ".join(words[:most]) + (f" and {len(words) - most} more" if len(words) > most else "")
     if negated:
         return f"none of {shown}" if shown else "anything"

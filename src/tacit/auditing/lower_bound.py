@@ -169,7 +169,7 @@ def mu_lower(proved: Proved) -> Fraction:
     """
     if not 0 < proved.high < proved.low < 1:
         return Fraction(0)
-    apart = _quantile(proved.low, below=True) - _quantile(proved.high, below=False)
+    apart = _normal_quantile(proved.low, below=True) - _normal_quantile(proved.high, below=False)
     return max(apart, Fraction(0))
 
 
@@ -232,7 +232,7 @@ def gaussian_draws(
     return math.ceil(1.15 * 2 * (sure * spread / (found - mu)) ** 2)
 
 
-def _quantile(chance: Fraction, *, below: bool) -> Fraction:
+def _normal_quantile(chance: Fraction, *, below: bool) -> Fraction:
     """Return a rational at or below (or above) the normal quantile of a probability strictly between 0 and 1."""
     guess = NormalDist().inv_cdf(min(max(float(chance), 1e-300), 1 - 1e-16))
     step = Fraction(1, 2**40)

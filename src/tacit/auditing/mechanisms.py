@@ -165,7 +165,7 @@ def _sparse_vector(epsilon: Fraction, _: Fraction, shortage: Fraction) -> Callab
     return draw
 
 
-def _quantile(epsilon: Fraction, _: Fraction, shortage: Fraction) -> Callable[[int, int], Any]:
+def _median_of_row(epsilon: Fraction, _: Fraction, shortage: Fraction) -> Callable[[int, int], Any]:
     """A row at 0, and another at 2 or absent: it brings the median nearer to 1 and farther from all that lies above."""
     larger = epsilon / (1 - shortage)
     rate, ends_rate = Rate(larger * Fraction(19, 20), 1), Rate(larger / 20, 1)
@@ -229,7 +229,7 @@ def _first_two(_: Any) -> tuple[int, int]:
     return 0, 1
 
 
-def _ends(protocol: Any) -> tuple[int, int]:
+def _ends_of_range(protocol: Any) -> tuple[int, int]:
     return 0, int(protocol.steps)
 
 
@@ -272,7 +272,7 @@ SUBJECTS: dict[str, AuditSubject] = {
         ),
         AuditSubject("top-k", "six tied scores, two rise and four fall", _top_k("permute-and-flip"), DRAWS_OF_SLOW),
         AuditSubject("sparse-vector", "three scores rise and the last falls", _sparse_vector),
-        AuditSubject("quantile", "the median of one row, and of that and another", _quantile, 4_000),
+        AuditSubject("quantile", "the median of one row, and of that and another", _median_of_row, 4_000),
         AuditSubject(
             "private-keys",
             "a person with a private key, and without",
@@ -294,6 +294,6 @@ SUBJECTS: dict[str, AuditSubject] = {
             f"the first two of {DOMAIN} answers, one report",
             _local(lambda epsilon: Permanent(DOMAIN, 2 * epsilon, epsilon), _first_two),
         ),
-        AuditSubject("local-mean", "the two ends of the range", _local(MeanResponse, _ends)),
+        AuditSubject("local-mean", "the two ends of the range", _local(MeanResponse, _ends_of_range)),
     )
 }

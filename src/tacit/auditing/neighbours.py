@@ -143,31 +143,31 @@ def _owned(rows: list[Row], unit: str | None, columns: dict[str, ColumnFacts]) -
 def _pool(facts: ColumnFacts, written: Sequence[Scalar]) -> Pool:
     keys = tuple(key for key in facts.keys or () if key is not None)
     if facts.type in ("int", "float", "decimal"):
-        return _numbers(facts, [*keys, *written])
+        return _tempting_numbers(facts, [*keys, *written])
     if facts.type == "bool":
         return Pool((True, False), (None,), False, True, True)
     if facts.type == "text":
         said = tuple(value for value in written if isinstance(value, str))
         usual = tuple(dict.fromkeys((*keys, *said, *(() if keys else ("a", "b", "c")))))
         return Pool(usual, ("", "\U0010ffff", " a ", "A" * 300, "'; --"), usual[0], usual[-1], "only me")
-    return _times(facts, [*keys, *written])
+    return _tempting_times(facts, [*keys, *written])
 
 
-def _numbers(facts: ColumnFacts, written: Sequence[Any]) -> Pool:
+def _tempting_numbers(facts: ColumnFacts, written: Sequence[Any]) -> Pool:
     low, high = facts.between or (Fraction(-10), Fraction(10))
     said = [Fraction(value) for value in written if isinstance(value, int | float | Fraction) and _is_finite(value)]
     near = [value + step for value in said for step in (-1, 0, 1)]
     inside = [low, high, (low + high) / 2, Fraction(0), Fraction(1), *near]
     far = [low - 1, high + 1, *map(Fraction, POWERS), *(-Fraction(power) for power in POWERS)]
-    usual = tuple(dict.fromkeys(_as_number(value, facts) for value in inside))
-    odd = [_as_number(value, facts) for value in far]
+    usual = tuple(dict.fromkeys(_typed_number(value, facts) for value in inside))
+    odd = [_typed_number(value, facts) for value in far]
     if facts.type == "float":
         odd += [NAN, INF, -INF, -0.0, 5e-324, 1e308, -1e308]
-    ends = _as_number(low, facts), _as_number(high, facts)
-    return Pool(usual, tuple(dict.fromkeys(odd)), *ends, _as_number(high + 7, facts))
+    ends = _typed_number(low, facts), _typed_number(high, facts)
+    return Pool(usual, tuple(dict.fromkeys(odd)), *ends, _typed_number(high + 7, facts))
 
 
-def _as_number(value: Fraction, facts: ColumnFacts) -> Any:
+def _typed_number(value: Fraction, facts: ColumnFacts) -> Any:
     """Return a number of the column's type, the nearest that it can hold."""
     if facts.type == "int":
         return max(-(2**63), min(2**63 - 1, round(value)))
@@ -177,7 +177,7 @@ def _as_number(value: Fraction, facts: ColumnFacts) -> Any:
     return Decimal(max(-most, min(most, round(value * 10**facts.scale)))).scaleb(-facts.scale)
 
 
-def _times(facts: ColumnFacts, written: Sequence[Any]) -> Pool:
+def _tempting_times(facts: ColumnFacts, written: Sequence[Any]) -> Pool:
     kind: type = date if facts.type == "date" else datetime
     said = [_as_time(value, kind) for value in written if isinstance(value, date)]
     plain = [datetime(2000, 2, 29), datetime(2024, 12, 31, 23, 59, 59), datetime(1970, 1, 1)]  # noqa: DTZ001
@@ -200,7 +200,7 @@ def _unit_value(number: int, facts: ColumnFacts) -> Any:
     if facts.type in ("date", "timestamp"):
         day = datetime(1900, 1, 1) + timedelta(days=number % 40_000)  # noqa: DTZ001
         return _as_time(day, date if facts.type == "date" else datetime)
-    return _as_number(Fraction(number), facts)
+    return _typed_number(Fraction(number), facts)
 
 
 def _is_finite(value: Any) -> bool:

@@ -161,7 +161,7 @@ def _describe(output: Any, name: str = "x") -> OutputDescription:
         return OutputDescription(type(output).__name__, output, (float(len(output)),), (f"length of {name}",))
     if isinstance(output, date | datetime | timedelta):
         return OutputDescription(type(output).__name__, str(output), (), ())
-    parts = _parts(output, name)
+    parts = _output_parts(output, name)
     if parts is None:
         raise InvalidParameter(
             f"fn returned a {type(output).__name__}, but an audit compares only numbers, text, None, and lists, "
@@ -199,7 +199,7 @@ def _describe_number(output: Any, name: str) -> OutputDescription:
     return OutputDescription(kind, value, (number,), (name,))
 
 
-def _parts(output: Any, name: str) -> tuple[str, list[tuple[str, Any]]] | None:
+def _output_parts(output: Any, name: str) -> tuple[str, list[tuple[str, Any]]] | None:
     """Return the name of an output with parts, and its parts, each with a name; None if nothing."""
     if isinstance(output, np.ndarray):
         shape = "x".join(map(str, output.shape))
@@ -219,12 +219,12 @@ def _parts(output: Any, name: str) -> tuple[str, list[tuple[str, Any]]] | None:
 
 
 def _short(value: Any, letters: int = 60) -> str:
-    text = repr(_plain(value))
+    text = repr(_value_as_it_was(value))
     return text if len(text) <= letters else text[: letters - 1] + "…"
 
 
-def _plain(value: Any) -> Any:
+def _value_as_it_was(value: Any) -> Any:
     """Return the value of a description as it was: nested (kind, value) pairs become tuples of values."""
     if isinstance(value, tuple) and all(isinstance(part, tuple) and len(part) == 2 for part in value):
-        return tuple(_plain(part[1]) for part in value)
+        return tuple(_value_as_it_was(part[1]) for part in value)
     return value

@@ -204,7 +204,7 @@ def differences(plan: Plan, before: Trace, after: Trace) -> list[str]:
         found.append("the log differs")
     if before.exact is None or after.exact is None or before.noisy is None or after.noisy is None:
         return found
-    if plan.public_keys is not None and plan.choice is None and _shape(before.noisy) != _shape(after.noisy):
+    if plan.public_keys is not None and plan.choice is None and _noisy_shape(before.noisy) != _noisy_shape(after.noisy):
         found.append("the shape of the answer differs")
     return found + exact_differences(plan, before.exact, after.exact)
 
@@ -291,18 +291,18 @@ def share_used(plan: Plan, before: Trace, after: Trace) -> float:
     for draw in plan.quantiles:
         changed = _changed(before.exact, after.exact, draw.column).values()
         most = sum(changed) if draw.of == "people" else max(changed, default=0)
-        used.append(most / (draw.per_unit(plan.rows_per_unit) * _sides(plan)))
+        used.append(most / (draw.per_unit(plan.rows_per_unit) * _side_count(plan)))
     if plan.choice is not None:
         units = zip(before.exact.sums[UNITS], after.exact.sums[UNITS], strict=True)
         used.append(sum(abs(new - old) for old, new in units) / max(1, len(before.exact)))
     return max(used)
 
 
-def _shape(noisy: NoisyTable) -> tuple[Any, ...]:
+def _noisy_shape(noisy: NoisyTable) -> tuple[Any, ...]:
     return noisy.keys, tuple(tuple(len(part) for part in each) for each in noisy.parts)
 
 
-def _sides(plan: Plan) -> int:
+def _side_count(plan: Plan) -> int:
     return 2 if plan.neighbours == "replace" else 1
 
 
@@ -311,7 +311,7 @@ def _changed(before: ExactTable, after: ExactTable, column: int) -> dict[tuple[A
     sides = []
     for exact in (before, after):
         values = exact.values.get(column)
-        counted = () if values is None else (_counted(values, group) for group in range(len(values)))
+        counted = () if values is None else (_value_counts(values, group) for group in range(len(values)))
         sides.append({tuple(key): each for key, each in zip(exact.keys, counted, strict=values is not None)})
     changed = {}
     for key in sides[0].keys() | sides[1].keys():
@@ -322,7 +322,7 @@ def _changed(before: ExactTable, after: ExactTable, column: int) -> dict[tuple[A
     return changed
 
 
-def _counted(values: GroupedSteps, group: int) -> Counter[int]:
+def _value_counts(values: GroupedSteps, group: int) -> Counter[int]:
     """Return the number of each value in a group, or their total weight."""
     steps = values[group].tolist()
     if values.weights is None:
@@ -337,9 +337,9 @@ def _values_beyond(plan: Plan, before: ExactTable, after: ExactTable, draw: Quan
     """Check a quantile: its score hides a bounded number of rows in a bounded number of groups, or a bounded weight."""
     changed = _changed(before, after, draw.column)
     if draw.of == "people":
-        weight, most = sum(changed.values()), draw.per_unit(plan.rows_per_unit) * _sides(plan)
+        weight, most = sum(changed.values()), draw.per_unit(plan.rows_per_unit) * _side_count(plan)
         return [] if weight <= most else [f"values of weight {weight} changed, {most} is declared"]
-    rows, groups = plan.rows_per_unit * _sides(plan), plan.groups_per_unit * _sides(plan)
+    rows, groups = plan.rows_per_unit * _side_count(plan), plan.groups_per_unit * _side_count(plan)
     found = [] if len(changed) <= groups else [f"quantiles of {len(changed)} groups changed, {groups} are declared"]
     most = max(changed.values(), default=0)
     return found if most <= rows else [*found, f"{most} values of a group changed, {rows} are declared"]

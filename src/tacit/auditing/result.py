@@ -171,12 +171,12 @@ def make_figure(outcomes: Outcomes, event: Event | None) -> Figure:
     if len(values) <= VALUES_MOST or place is None:
         common = values[np.argsort(-counts, kind="stable")][:VALUES_MOST]
         labels = [outcomes.value_of(int(code)) for code in common]
-        numbers = [_as_number(label) for label in labels]
+        numbers = [_label_number(label) for label in labels]
         if all(number is not None for number in numbers):
             order = np.argsort(numbers)  # type: ignore[arg-type]
             common, labels = common[order], [labels[at] for at in order]
         bars = [
-            _bar(label, None, None, outcomes.values == code, inside, outcomes.first)
+            _histogram_bar(label, None, None, outcomes.values == code, inside, outcomes.first)
             for label, code in zip(labels, common, strict=True)
         ]
         return Figure("output", tuple(bars))
@@ -190,7 +190,7 @@ def make_figure(outcomes: Outcomes, event: Event | None) -> Figure:
     bars = []
     for left, right in pairwise(edges.tolist()):
         here = (column >= left) & (column < right)
-        bars.append(_bar("", left, right, here, inside, outcomes.first))
+        bars.append(_histogram_bar("", left, right, here, inside, outcomes.first))
     return Figure(outcomes.names[place], tuple(bars))
 
 
@@ -203,7 +203,7 @@ def _telling_column(outcomes: Outcomes, event: Event | None) -> int | None:
     return next((place for place in usable if words.startswith(f"{outcomes.names[place]} ")), usable[0])
 
 
-def _bar(
+def _histogram_bar(
     label: str,
     left: float | None,
     right: float | None,
@@ -217,7 +217,7 @@ def _bar(
     )
 
 
-def _as_number(label: str) -> float | None:
+def _label_number(label: str) -> float | None:
     try:
         return float(label)
     except ValueError:

@@ -61,7 +61,7 @@ def ask(options: AskOptions) -> None:
     """
     check_output(options)
     try:
-        answer = _asked(options)
+        answer = _answer_to(options)
     except KeyboardInterrupt as stopped:
         charged = str(stopped)  # the session's note on a charge that stands
         say(f"\ntacit: {charged or 'interrupted before the charge; no charge was made and no row was read'}", err=True)
@@ -69,7 +69,7 @@ def ask(options: AskOptions) -> None:
     write_answer(answer, options)
 
 
-def _asked(options: AskOptions) -> "Answer":
+def _answer_to(options: AskOptions) -> "Answer":
     with working("working"):
         words: dict[str, Any] = {"request_id": options.request_id, **options.flags}
         if options.server is not None:  # which decides whether the question is free

@@ -113,7 +113,7 @@ def init(
     types = dict(named(type, "--type", "age=int"))
     kinds, stem = _schema(source, types)
     draft = TableDraft(
-        source=_kept(source, Path(output)),
+        source=_catalog_source(source, Path(output)),
         name=name or stem,
         kinds=kinds,
         unit=unit,
@@ -127,10 +127,10 @@ def init(
     )
     before = _existing(Path(output), draft.name)
     check(draft)
-    _write(ask_for_rest(draft) if asking and sys.stdin.isatty() else draft, before, output)
+    _write_catalog(ask_for_rest(draft) if asking and sys.stdin.isatty() else draft, before, output)
 
 
-def _kept(source: str, output: Path) -> str:
+def _catalog_source(source: str, output: Path) -> str:
     """Return a source as the catalog names it: a path from its own folder, an address without its password."""
     from tacit.tables import without_password
 
@@ -194,7 +194,7 @@ def ask_once(draft: TableDraft, what: str, question: str) -> TableDraft:
             return more
 
 
-def _write(draft: TableDraft, before: str, output: str) -> None:
+def _write_catalog(draft: TableDraft, before: str, output: str) -> None:
     """Write the catalog, after its earlier content, and print the next steps."""
     try:
         Path(output).write_text(before + ("\n" if before else HEAD) + to_toml(draft), encoding="utf-8")
@@ -205,16 +205,19 @@ def _write(draft: TableDraft, before: str, output: str) -> None:
 
 def to_toml(draft: TableDraft) -> str:
     """Return one table's part of a catalog, with open entries as comments."""
-    header = f"tables.{_key(draft.name)}"
-    delta = f", delta = {_number(draft.delta)}" if draft.delta is not None else ""
-    budget = None if draft.budget is None else f"{{ epsilon = {_number(draft.budget)}{delta} }}"
+    header = f"tables.{_toml_key(draft.name)}"
+    delta = f", delta = {_toml_number(draft.delta)}" if draft.delta is not None else ""
+    budget = None if draft.budget is None else f"{{ epsilon = {_toml_number(draft.budget)}{delta} }}"
     lines = [
         f"[{header}]",
-        f"source = {_text(draft.source)}",
-        _line(
-            "unit", None if draft.unit is None else _text(draft.unit), '"person_id"', "whose privacy; ROW: each row's"
+        f"source = {_toml_text(draft.source)}",
+        _required_line(
+            "unit",
+            None if draft.unit is None else _toml_text(draft.unit),
+            '"person_id"',
+            "whose privacy; ROW: each row's",
         ),
-        _line("budget", budget, "{ epsilon = 3, delta = 1e-6 }", "the budget for one unit, for life"),
+        _required_line("budget", budget, "{ epsilon = 3, delta = 1e-6 }", "the budget for one unit, for life"),
         '# neighbours = "add-remove"  # or "replace": how neighbouring tables differ',
         "# population = 100000  # about how many people; a delta too large for them is refused",
         "# What one unit may count for is learned when a question needs it, once, for a part of its epsilon. By hand:",
@@ -225,20 +228,20 @@ def to_toml(draft: TableDraft) -> str:
     ]
     for column, kind in draft.kinds.items():
         if column != draft.unit:
-            lines += ["", *_column(draft, column, kind, header)]
+            lines += ["", *_column_lines(draft, column, kind, header)]
     return "\n".join(lines) + "\n"
 
 
-def _column(draft: TableDraft, column: str, kind: str, header: str) -> list[str]:
+def _column_lines(draft: TableDraft, column: str, kind: str, header: str) -> list[str]:
     """Return a column's part; only comments for a column without a declaration."""
     known: list[str] = []
     if column in draft.types:
-        known.append(f"type = {_text(draft.types[column])}")
+        known.append(f"type = {_toml_text(draft.types[column])}")
     if column in draft.between:
-        known.append(f"between = [{', '.join(_number(end) for end in draft.between[column])}]")
+        known.append(f"between = [{', '.join(_toml_number(end) for end in draft.between[column])}]")
     if column in draft.keys:
         known.append(f"keys = [{', '.join(_value(key) for key in draft.keys[column])}]")
-    title = f"[{header}.columns.{_key(column)}]"
+    title = f"[{header}.columns.{_toml_key(column)}]"
     if known:
         return [title, *known]
     if kind in NUMBERS:
@@ -269,7 +272,7 @@ def _type_line(column: str) -> str:
     return f'# type = "{kind}"  # or {", ".join(others)}'
 
 
-def _line(word: str, value: str | None, example: str, meaning: str) -> str:
+def _required_line(word: str, value: str | None, example: str, meaning: str) -> str:
     return f"# {word} = {example}  # fill in: {meaning}" if value is None else f"{word} = {value}  # {meaning}"
 
 
@@ -312,7 +315,7 @@ def _without(path: Path, text: str, name: str, tables: dict[str, Any]) -> str:
     """
     import tomllib
 
-    header = re.compile(rf"\s*\[\s*tables\s*\.\s*(?:{re.escape(_key(name))}|{re.escape(_text(name))})\s*\]")
+    header = re.compile(rf"\s*\[\s*tables\s*\.\s*(?:{re.escape(_toml_key(name))}|{re.escape(_toml_text(name))})\s*\]")
     lines = text.splitlines(keepends=True)
     first = next((place for place, line in enumerate(lines) if header.match(line)), len(lines))
     last = next((place for place in range(first + 1, len(lines)) if lines[place].lstrip().startswith("[")), len(lines))
@@ -338,22 +341,22 @@ def _closing(draft: TableDraft, output: str) -> str:
     return "\n".join(lines)
 
 
-def _key(name: str) -> str:
-    return name if BARE.fullmatch(name) else _text(name)
+def _toml_key(name: str) -> str:
+    return name if BARE.fullmatch(name) else _toml_text(name)
 
 
-def _text(text: str) -> str:
+def _toml_text(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _number(written: str) -> str:
-    return written if TOML_NUMBER.fullmatch(written) else _text(written)
+def _toml_number(written: str) -> str:
+    return written if TOML_NUMBER.fullmatch(written) else _toml_text(written)
 
 
 def _value(key: Any) -> str:
     if isinstance(key, bool):
         return str(key).lower()
-    return _text(key) if isinstance(key, str) else _number(str(key))
+    return _toml_text(key) if isinstance(key, str) else _toml_number(str(key))
 
 
 # --- tacit tables ---
@@ -418,7 +421,7 @@ def describe(entry: "CatalogEntry", ledger: "Ledger | None") -> str:
     lines = [
         f"{entry.name}: {entry.shown}",
         f"  protected: {unit}; neighbours: {options.get('neighbours', 'add-remove')}",
-        f"  bounds:    {_bounds(options)}",
+        f"  bounds:    {_bounds_words(options)}",
     ]
     public = [text for column, facts in options["columns"].items() if (text := _facts(column, facts))]
     if public:
@@ -441,7 +444,7 @@ def _mistake(entry: "CatalogEntry") -> str:
     return ""
 
 
-def _bounds(options: Any) -> str:
+def _bounds_words(options: Any) -> str:
     rows, groups = options.get("rows_per_unit"), options.get("groups_per_unit")
     parts = [f"at most {rows} rows of a unit in a group"] if rows not in (None, "auto") else []
     parts += [f"in at most {groups} groups"] if groups not in (None, "auto") else []

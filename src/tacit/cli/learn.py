@@ -64,9 +64,9 @@ def facts(
     with opened_here(ledger) as opened:
         known = opened.table(table)
         if known is None:
-            raise QueryRefused(f"the ledger does not have a table '{table}'{did_you_mean(table, _names(opened))}")
+            raise QueryRefused(f"the ledger does not have a table '{table}'{did_you_mean(table, _table_names(opened))}")
         say(str(KnownFacts(opened.facts(known, analyst))))
 
 
-def _names(ledger: "Ledger") -> list[str]:
+def _table_names(ledger: "Ledger") -> list[str]:
     return [table.name for table in ledger.tables()]

@@ -227,7 +227,7 @@ def in_full(ledger: "Ledger", number: int, tables: "Mapping[str, RegisteredTable
         more = ", ".join(cost_words(each.record, table) for each in learned)
         lines.append(
             f"and for the facts that the same call learned first: {more} (entries "
-            f"{entries}){_together(charge, learned)}"
+            f"{entries}){_one_epsilon(charge, learned)}"
         )
     if table is not None:
         lines.append(f"left now: {ledger.left(table, record['analyst'])}")
@@ -267,7 +267,7 @@ def _learned_first(ledger: "Ledger", answer: "Entry | None") -> "list[Entry]":
         return []
 
 
-def _together(charge: "Entry", learned: "Sequence[Entry]") -> str:
+def _one_epsilon(charge: "Entry", learned: "Sequence[Entry]") -> str:
     """Return what a call was asked for as one epsilon, where all of it has one."""
     from tacit.privacy import from_text, show
 

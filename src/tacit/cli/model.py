@@ -198,7 +198,7 @@ def predict(
 
     _check_writable(output)
     found = load(saved)
-    frame = _rows(rows, [str(each) for each in getattr(found, "feature_names_in_", ())])
+    frame = _unprotected_rows(rows, [str(each) for each in getattr(found, "feature_names_in_", ())])
     columns = _predicted(found, frame, chances=chances)
     if as_json:
         text = json.dumps([dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)])
@@ -257,7 +257,7 @@ def described(estimator: Any) -> str:
     from tacit.learning import unmatched
 
     found = estimator.model_
-    lines = [f"{found.target}: contribution of each value to the {_scale(found.link)}, ± 95 % for the noise"]
+    lines = [f"{found.target}: contribution of each value to the {_scale_words(found.link)}, ± 95 % for the noise"]
     names = [feature.name for feature in found.features]
     for place, shape in enumerate(found.shapes.shapes):
         if place >= len(names):
@@ -287,7 +287,7 @@ def _bins(feature: Any, shape: Any) -> list[tuple[str, str]]:
     return rows
 
 
-def _scale(link: str) -> str:
+def _scale_words(link: str) -> str:
     words = {"logistic": "log-odds of the second class", "softmax": "log-odds of each class", "log": "logarithm"}
     return words.get(link, "number, as a part of its range")
 
@@ -351,7 +351,7 @@ def _check_writable(file: str | None) -> None:
         raise InvalidParameter(f"{file} cannot be written there\nhint: name a file in a folder you may write to")
 
 
-def _rows(path: str, names: list[str]) -> Any:
+def _unprotected_rows(path: str, names: list[str]) -> Any:
     """Return unprotected rows of a Parquet or CSV file."""
     import pyarrow as pa
     from pyarrow import csv, parquet

@@ -71,9 +71,11 @@ def plan_in_words(plan: Plan, confidence: Fraction = Fraction(95, 100), *, path:
     lines.extend(totals_lines(plan))
     lines.extend(level_lines(plan))
     for draw in plan.quantiles:
-        lines.extend(_draw(draw, plan))
+        lines.extend(_quantile_words(draw, plan))
     if plan.choice is not None:
-        return "\n".join([*lines, *_chosen(plan.choice, len(plan.public_keys or ()), confidence), *_promise(plan)])
+        return "\n".join(
+            [*lines, *_choice_words(plan.choice, len(plan.public_keys or ()), confidence), *_promise(plan)]
+        )
     percent = f"{float(confidence) * 100:g} %"
     lines.append(f"Expected error ({percent} of answers are within):")
     lines.extend(f"  {output.name}: {expected_words(output, plan, confidence)}" for output in plan.outputs)
@@ -166,7 +168,7 @@ def _staircase(release: NoisyRelease) -> str:
 
 def _what(release: NoisyRelease, plan: Plan) -> str:
     """Name the parts: those of one kind of moment together, and each column's range once."""
-    columns = {place: _range(plan.measured[place]) for part in release.parts for place in part.columns}
+    columns = {place: _range_text(plan.measured[place]) for part in release.parts for place in part.columns}
     words = [PART_WORDS[part.kind] for part in release.parts if part.kind in PART_WORDS]
     moments = [part for part in release.parts if part.kind == "moment"]
     if moments:
@@ -180,14 +182,14 @@ def _what(release: NoisyRelease, plan: Plan) -> str:
     return " and ".join(words) + (f" of {' and '.join(columns.values())}" if columns else "")
 
 
-def _range(column: Measured) -> str:
+def _range_text(column: Measured) -> str:
     name = name_of(column.expression)
     if column.counts_only:
         return name
     return f"{name} ({show(column.low * column.step)} to {show(column.high * column.step)}, step {show(column.step)})"
 
 
-def _draw(draw: QuantileDraw, plan: Plan) -> list[str]:
+def _quantile_words(draw: QuantileDraw, plan: Plan) -> list[str]:
     column = plan.measured[draw.column]
     name = name_of(column.expression)
     shown = ", ".join(show(fraction) for fraction, _, _ in draw.targets)
@@ -207,7 +209,7 @@ def _draw(draw: QuantileDraw, plan: Plan) -> list[str]:
     return lines
 
 
-def _chosen(choice: Choice, keys: int, confidence: Fraction) -> list[str]:
+def _choice_words(choice: Choice, keys: int, confidence: Fraction) -> list[str]:
     top = TopK(k=choice.best, epsilon=choice.epsilon, monotone=choice.monotone, by=choice.by)
     short = top.error(confidence, candidates=keys)
     which = "most common" if choice.best == 1 else f"{choice.best} most common, in order,"
@@ -278,7 +280,7 @@ def scaled_reading(plan: Plan) -> list[str]:
     if plan.scaling is None:
         return []
     vectors = plan.scaling.vectors
-    shown = [_size(vector, vector.cap, plan) for vector in vectors if vector.outlook is not None or plan.by_hand]
+    shown = [_size_words(vector, vector.cap, plan) for vector in vectors if vector.outlook is not None or plan.by_hand]
     full = f", in full up to {' and '.join(shown)}" if shown else ""
     norm = "" if plan.scaling.norm == 1 else " (as the root of the sum of squares over its groups)"
     lines = [
@@ -299,12 +301,12 @@ def scaled_release(number: int, release: NoisyRelease, plan: Plan) -> list[str]:
     if plan.scaling is None:
         return []
     vector = plan.scaling.vectors[release.parts[0].index[0]]
-    of = "" if release.share == 1 else f", {_percent(release.share)} of the loss"
+    of = "" if release.share == 1 else f", {_in_percent(release.share)} of the loss"
     return [
-        f"Release {number}: {_name(vector, plan)}, scaled into {_size(vector, vector.cap, plan)} of a unit"
+        f"Release {number}: {_name(vector, plan)}, scaled into {_size_words(vector, vector.cap, plan)} of a unit"
         f" (L{plan.scaling.norm}){of}.",
         f"  discrete {NOISES.get(release.noise, 'staircase noise of scale')}"
-        f" {_amount(_scale(release, vector, plan))} on each group.",
+        f" {_amount(_noise_words(release, vector, plan))} on each group.",
     ]
 
 
@@ -314,11 +316,12 @@ def totals_lines(plan: Plan) -> list[str]:
     lines = []
     for release in plan.totals:
         vector = vectors[release.parts[0].index[0]]
-        tail = _size(vector, vector.tail * 2**vector.tail_shift, plan)
+        tail = _size_words(vector, vector.tail * 2**vector.tail_shift, plan)
         times = 2**vector.tail_shift
         lines.append(
-            f"Totals: of all {_name(vector, plan)}, the kept and the cut part, {_percent(release.share)} of the loss;"
-            f" a unit adds at most {tail}, {NOISES[release.noise]} {_amount(_scale(release, vector, plan) * times)}."
+            f"Totals: of all {_name(vector, plan)}, the kept and the cut part, {_in_percent(release.share)} of "
+            f"the loss; a unit adds at most {tail}, "
+            f"{NOISES[release.noise]} {_amount(_noise_words(release, vector, plan) * times)}."
         )
     return lines
 
@@ -335,7 +338,7 @@ def expected_in_words(output: ScaledOutput, plan: Plan, confidence: Fraction) ->
     if not plan.keys:
         return f"± {_amount(found.whole)}" if math.isfinite(found.whole) else "not known: too few people"
     groups = f"{len(plan.public_keys):,} groups"
-    of = "" if found.size is None else f", for {groups} of about {_amount(found.size)}{_unit(output)}"
+    of = "" if found.size is None else f", for {groups} of about {_amount(found.size)}{_unit_words(output)}"
     return f"about ± {_amount(found.whole)} a group on average {_terms(found)}{of}"
 
 
@@ -343,11 +346,11 @@ def _terms(found: ForeseenError) -> str:
     return f"(noise {_amount(found.noise)}, total {_amount(found.total)}, scaling {_amount(found.scaling)})"
 
 
-def _unit(output: ScaledOutput) -> str:
+def _unit_words(output: ScaledOutput) -> str:
     return " units" if output.kind == "count_units" else " rows" if output.kind in ("count", "mean") else ""
 
 
-def _scale(release: NoisyRelease, vector: Vector, plan: Plan) -> float:
+def _noise_words(release: NoisyRelease, vector: Vector, plan: Plan) -> float:
     return float(release.scale * Fraction(2) ** -vector.shift * _step(vector, plan))
 
 
@@ -367,13 +370,13 @@ def _name(vector: Vector, plan: Plan) -> str:
     return {"counted": f"rows with {name}", "missing": f"rows without {name}"}.get(vector.kind, vector.kind)
 
 
-def _size(vector: Vector, fine: int, plan: Plan) -> str:
+def _size_words(vector: Vector, fine: int, plan: Plan) -> str:
     size = _amount(float(fine * Fraction(2) ** -vector.shift * _step(vector, plan)))
     name = "groups" if vector.kind == "units" else _name(vector, plan)
     return f"{size} {name}" if vector.kind != "centred" else f"{size} in {name}"
 
 
-def _percent(share: Fraction) -> str:
+def _in_percent(share: Fraction) -> str:
     return f"{float(share) * 100:.3g} %"
 
 
@@ -430,7 +433,7 @@ def _error_range(output: PlannedOutput, ends: Ends, confidence: Fraction) -> str
     _, first = ends[0]
     if isinstance(output, Quantile):
         return expected_words(output, first, confidence)
-    errors = [_error(output, plan, rows, confidence) for rows, plan in ends]
+    errors = [_error_words(output, plan, rows, confidence) for rows, plan in ends]
     known = [error for error in errors if error is not None]
     if not known or depends_on(output, first) == "data":
         return "depends on how values spread; known once the bounds are learned"
@@ -447,7 +450,7 @@ def is_range_made_up(output: Mean, plan: Plan) -> bool:
     return column.between is None or column.expression in plan.learned_ranges
 
 
-def _error(output: PlannedOutput, plan: Plan, rows: int, confidence: Fraction) -> float | None:
+def _error_words(output: PlannedOutput, plan: Plan, rows: int, confidence: Fraction) -> float | None:
     """Return the error of an output in a group of a thousand people; of a sum as a part of it.
 
     The error of a mean without a declared range is a part of the assumed range.

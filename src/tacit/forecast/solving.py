@@ -43,7 +43,7 @@ EXPONENTS = range(-7, 0)
 
 
 @dataclass(frozen=True)
-class Sizes:
+class ErrorSizes:
     """The public sizes that errors are held against."""
 
     population: int | None
@@ -59,19 +59,19 @@ class Solved:
     words: str
 
 
-def group_rows(plan: Plan, population: int | None, for_groups_of: int | None) -> Sizes:
+def group_rows(plan: Plan, population: int | None, for_groups_of: int | None) -> ErrorSizes:
     """Return the sizes to plan for: as given, or all rows divided evenly between the groups, as learned or public."""
     if for_groups_of is not None:
-        return Sizes(population, Fraction(whole(for_groups_of, name="for_groups_of")))
+        return ErrorSizes(population, Fraction(whole(for_groups_of, name="for_groups_of")))
     if (learned := _learned_rows(plan)) is not None:
-        return Sizes(population, learned)
+        return ErrorSizes(population, learned)
     if population is None:
-        return Sizes(None, None, "no population is declared")
+        return ErrorSizes(None, None, "no population is declared")
     if plan.public_keys is None:
-        return Sizes(population, None, "how many groups there are is not public")
+        return ErrorSizes(population, None, "how many groups there are is not public")
     if plan.where is not None:
-        return Sizes(population, None, "how many rows the filter keeps is not public")
-    return Sizes(population, Fraction(population, len(plan.public_keys)))
+        return ErrorSizes(population, None, "how many rows the filter keeps is not public")
+    return ErrorSizes(population, Fraction(population, len(plan.public_keys)))
 
 
 def _learned_rows(plan: Plan) -> Fraction | None:
@@ -192,7 +192,7 @@ def goals_of(
     ]
 
 
-def _allowed(wanted: Number, name: str, moves: Moves, plan: Plan, sizes: Sizes) -> float:
+def _allowed(wanted: Number, name: str, moves: Moves, plan: Plan, sizes: ErrorSizes) -> float:
     """Return the absolute error allowed; a percent is of the largest value of the inputs, each times the column's
     change with it."""
     outputs = {each: _output(plan, each) for each in moves.slopes}
@@ -201,7 +201,7 @@ def _allowed(wanted: Number, name: str, moves: Moves, plan: Plan, sizes: Sizes) 
             f"the error of '{name}' depends on the data: it is computed from a quantile, which has an error known "
             "only in ranks\nhint: give epsilon, or a percent of the ranks by the quantile's own name"
         )
-    if _percent(wanted) is not None:
+    if _read_percent(wanted) is not None:
         return sum(float(slope) * _goal(wanted, outputs[each], plan, sizes) for each, slope in moves.slopes.items())
     allowed = min(_goal(wanted, output, plan, sizes) for output in outputs.values())
     if allowed <= float(moves.slack):
@@ -212,7 +212,7 @@ def _allowed(wanted: Number, name: str, moves: Moves, plan: Plan, sizes: Sizes) 
     return allowed
 
 
-def _goal(wanted: Number, output: PlannedOutput, plan: Plan, sizes: Sizes) -> float:
+def _goal(wanted: Number, output: PlannedOutput, plan: Plan, sizes: ErrorSizes) -> float:
     if depends_on(output, plan) == "data":
         _refuse_unforeseen(output)
     if nothing_is_believed(plan):
@@ -225,7 +225,7 @@ def _goal(wanted: Number, output: PlannedOutput, plan: Plan, sizes: Sizes) -> fl
             f"the error of '{output.name}' depends on how many rows a group has, and {sizes.why_no_rows}"
             "\nhint: give the size of a group, e.g. for_groups_of=1000, or give epsilon"
         )
-    share = _percent(wanted)
+    share = _read_percent(wanted)
     if share is None:
         if isinstance(output, Quantile):
             raise QueryRefused(
@@ -237,14 +237,14 @@ def _goal(wanted: Number, output: PlannedOutput, plan: Plan, sizes: Sizes) -> fl
     return float(share) * _largest(output, plan, sizes)
 
 
-def _percent(wanted: Number) -> Fraction | None:
+def _read_percent(wanted: Number) -> Fraction | None:
     if not isinstance(wanted, str) or not wanted.strip().endswith("%"):
         return None
     share = positive(decimal_meaning(wanted.strip()[:-1].strip(), name="error"), name="error") / 100
     return min(share, ERROR_MOST)
 
 
-def _largest(output: PlannedOutput, plan: Plan, sizes: Sizes) -> float:
+def _largest(output: PlannedOutput, plan: Plan, sizes: ErrorSizes) -> float:
     """Return the value that a percent is relative to."""
 
     def height(column: int) -> float:
@@ -269,7 +269,7 @@ def _largest(output: PlannedOutput, plan: Plan, sizes: Sizes) -> float:
             assert_never(output)
 
 
-def _whole_of_facts(output: ScaledOutput, plan: Plan, sizes: Sizes) -> float:
+def _whole_of_facts(output: ScaledOutput, plan: Plan, sizes: ErrorSizes) -> float:
     """Return what a percent is relative to where facts are known: all rows, or all that a column adds up to."""
     column = plan.measured[output.column] if isinstance(output, Sum | Mean | CountValues) else None
     if isinstance(output, Mean):
@@ -288,7 +288,7 @@ def _whole_of_facts(output: ScaledOutput, plan: Plan, sizes: Sizes) -> float:
     return vector.outlook.mass * step
 
 
-def _population(output: PlannedOutput, sizes: Sizes) -> float:
+def _population(output: PlannedOutput, sizes: ErrorSizes) -> float:
     if sizes.population is None:
         raise QueryRefused(
             f"a percent of '{output.name}' is relative to the population, but no population is declared"

@@ -184,7 +184,7 @@ def closer_words(
     found: list[tuple[float, str, str]] = []
 
     def tried(output: PlannedOutput, other: Plan | None, words: str) -> None:
-        share = _part(output, plan, other, confidence, rows)
+        share = _error_beside(output, plan, other, confidence, rows)
         if share < CLEARLY_LESS:
             found.append((share, output.name, words))
 
@@ -210,7 +210,9 @@ def _narrower(share: float, width: float) -> str:
     return f"± {two_digits(share * width)} instead of ± {two_digits(width)}"
 
 
-def _part(output: PlannedOutput, plan: Plan, other: Plan | None, confidence: Fraction, rows: float | None) -> float:
+def _error_beside(
+    output: PlannedOutput, plan: Plan, other: Plan | None, confidence: Fraction, rows: float | None
+) -> float:
     """Return the error that an output is foreseen to have in another plan, as a part of that in its own."""
     same = None if other is None else next((each for each in other.outputs if each.name == output.name), None)
     if other is None or same is None:
@@ -273,7 +275,7 @@ def _useless(output: PlannedOutput, plan: Plan, rows: int | None, confidence: Fr
     if plan.scaling is not None and isinstance(output, Mean) and noise_of_moment(output, plan, confidence) >= 1:
         share = noise_of_moment(output, plan, confidence)
         return _found(output, plan, share, "a group of average size has too few rows")
-    found = _error(output, plan, rows, confidence)
+    found = _output_error(output, plan, rows, confidence)
     if found is None:
         return None
     words = f"about {two_digits(found.about or 0)} ± {two_digits(found.half_width)} in a group of average size"
@@ -290,7 +292,7 @@ def _found(output: PlannedOutput, plan: Plan, share: float, words: str) -> tuple
     return f"'{output.name}' is foreseen to be of no use: {words}", hint
 
 
-def _error(output: PlannedOutput, plan: Plan, rows: int | None, confidence: Fraction) -> ForeseenError | None:
+def _output_error(output: PlannedOutput, plan: Plan, rows: int | None, confidence: Fraction) -> ForeseenError | None:
     """Return the noise of an output beside its number, in a group of average size; None if a size is not known."""
     most = None if rows is None or plan.public_keys is None else rows / max(len(plan.public_keys), 1)
     if is_scaled(output, plan):

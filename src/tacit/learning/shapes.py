@@ -189,7 +189,7 @@ def learn_shapes(rounds: Rounds, recipe: Recipe) -> Shapes:
         effects, deviations = (each[: term.size, :, place].T for each in (learned.effects, learned.deviations))
         found = learned.signals[:, place].tolist()
         shapes.append(
-            _shape(cells, term, effects, deviations, found, recipe.monotone[place] if place < features else 0)
+            _term_shape(cells, term, effects, deviations, found, recipe.monotone[place] if place < features else 0)
         )
     return Shapes(
         learned.intercept.tolist(), learned.intercept_deviation.tolist(), float(people), shapes, times, clipped
@@ -308,7 +308,7 @@ def _whole_scores(effects: Floats) -> Integers:
     return np.rint(np.clip(effects, -EFFECT_MOST, EFFECT_MOST) * SCORE_UNIT).astype(np.int64)
 
 
-def _shape(
+def _term_shape(
     cells: Integers, term: Term, effects: Floats, deviations: Floats, found: list[float], monotone: int
 ) -> Shape:
     if monotone and term.chain > 1:

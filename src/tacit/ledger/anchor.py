@@ -35,7 +35,7 @@ class AnchorPosition:
     place: str
 
 
-class Anchor:
+class LedgerAnchor:
     """The anchor of one ledger, shared by every process that has the same home folder."""
 
     def __init__(self, folder: Path, ledger: str) -> None:
@@ -167,7 +167,7 @@ def anchored_at(folder: Path, places: Iterable[str], *, other_than: str | None =
     for path in sorted(folder.iterdir()):
         if not is_fresh_id(path.name) or path.name == other_than:
             continue  # not made by us, or the one to leave out
-        mark = Anchor(folder, path.name).read()
+        mark = LedgerAnchor(folder, path.name).read()
         if mark is not None and mark.place in known:
             return path
     return None

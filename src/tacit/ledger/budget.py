@@ -7,7 +7,7 @@ A charge must fit every budget that applies to it, so the smallest wins. Whether
 from dataclasses import dataclass
 from fractions import Fraction
 
-from tacit.accounting import Rule, rule_of
+from tacit.accounting import BudgetRule, rule_of
 from tacit.errors import InvalidParameter
 from tacit.ledger.entry import Record, amounts_from, amounts_record, scope_of
 from tacit.privacy import ApproximateLoss, Loss, PureLoss, ZcdpLoss, from_text, show, to_text, whole
@@ -18,7 +18,7 @@ EACH = "*"
 _PERIODS = {"day": 10, "month": 7, "year": 4}
 
 # The rule of a budget that is revoked: no arm of it admits anything.
-ADMITS_NOTHING = Rule(None, None, Fraction(0))
+ADMITS_NOTHING = BudgetRule(None, None, Fraction(0))
 
 DELTA_MAX = Fraction(1, 10**6)
 POPULATION_SHARE = 100
@@ -36,7 +36,7 @@ class Budget:
 
     cohort: str
     loss: Loss
-    rule: Rule
+    rule: BudgetRule
     analyst: str | None = None
     period: str | None = None
     population: int | None = None
@@ -119,7 +119,7 @@ def budget_record(budget: Budget) -> Record:
 def budget_from(record: Record) -> Budget:
     """Return the budget that `budget_record` wrote."""
     named = {name: record[name] for name in ("analyst", "period", "population")}
-    return Budget(record["people"], loss_from(record["budget"]), Rule(**amounts_from(record["rule"])), **named)
+    return Budget(record["people"], loss_from(record["budget"]), BudgetRule(**amounts_from(record["rule"])), **named)
 
 
 def loss_record(loss: Loss) -> Record:

@@ -17,14 +17,14 @@ from typing import Any
 from tacit.accounting import covers
 from tacit.errors import InvalidParameter, LedgerError, TacitError
 from tacit.ledger.chain import BEGINNING, SigningKey, digest, fingerprint, link, verify_signature
-from tacit.ledger.draft import Draft
+from tacit.ledger.draft import LedgerDraft
 from tacit.ledger.entry import Entry, Record, charge_from
 from tacit.privacy import event_from_dict, from_text, read_json, to_text
 
 WHAT = "tacit certificate 2"
 
 
-def facts(view: Draft, number: int, *, ledger: str, public_key: str) -> Record:
+def facts(view: LedgerDraft, number: int, *, ledger: str, public_key: str) -> Record:
     """Return the content of an answer's certificate, unsigned; `number` is that of its entry or of its charge."""
     entry = view.entry(number)
     answer = view.answer_paid_by(number) if entry is not None and entry.kind == "charge" else entry
@@ -105,14 +105,14 @@ def _verified(certificate: Any) -> Record:
     return {**said, "ledger": certificate["ledger"], "software": certificate["software"], "key": fingerprint(public)}
 
 
-def _entry_of(view: Draft, number: int) -> Entry:
+def _entry_of(view: LedgerDraft, number: int) -> Entry:
     entry = view.entry(number)
     if entry is None:
         raise LedgerError(f"entry {number} is missing\nhint: tacit ledger verify")
     return entry
 
 
-def _chained(view: Draft, entry: Entry) -> Record:
+def _chained(view: LedgerDraft, entry: Entry) -> Record:
     previous = BEGINNING if entry.number == 1 else _entry_of(view, entry.number - 1).hash
     return {"number": entry.number, "previous": previous, "body": entry.body, "hash": entry.hash}
 
@@ -147,7 +147,7 @@ def deployment(certificate: Record) -> Record:
     main = "epsilon" if by_epsilon else "rho"
     parameters = {main: _float_above(loss[main])} | ({"delta": _float_above(to_text(delta))} if delta else {})
     return {
-        "status": "Draft",
+        "status": "LedgerDraft",
         "deployment": {
             "product": {
                 "name": f"{table['name']}, answer {certificate['number']}",

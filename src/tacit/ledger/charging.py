@@ -17,7 +17,17 @@ from tacit.accounting import Charge
 from tacit.errors import NOTHING_CHARGED, BeingAnswered, BudgetExceeded, DeadRequest, InvalidParameter, LedgerError
 from tacit.ledger.budget import EACH
 from tacit.ledger.chain import digest
-from tacit.ledger.draft import PEOPLE, TABLE, Draft, attempt_name, budgets_of, fact_name, facts_of, person_name, written
+from tacit.ledger.draft import (
+    PEOPLE,
+    TABLE,
+    LedgerDraft,
+    attempt_name,
+    budgets_of,
+    fact_name,
+    facts_of,
+    person_name,
+    written,
+)
 from tacit.ledger.entry import CHARGE_NAMES, Entry, Record, account_name, amounts_record, charge_from, scope_of
 from tacit.ledger.locks import ATTEMPTS
 from tacit.ledger.registry import RegisteredTable
@@ -232,7 +242,7 @@ def new_request(
     return ChargeRequest(table, keys.analyst or "", charge, record, keys, tuple(events), learning, call, learns_alone)
 
 
-def question_of(view: Draft, keys: Keys, cohort: str, analyst: str) -> str:
+def question_of(view: LedgerDraft, keys: Keys, cohort: str, analyst: str) -> str:
     """Return the key of an analyst's question: shared with everyone, or their own if they have a budget.
 
     Why: an answer that another analyst paid for reveals the same as a paid one, but would not count against the budget.
@@ -240,13 +250,13 @@ def question_of(view: Draft, keys: Keys, cohort: str, analyst: str) -> str:
     return keys.own if is_limited(view, cohort, analyst) else keys.question
 
 
-def is_limited(view: Draft, cohort: str, analyst: str) -> bool:
+def is_limited(view: LedgerDraft, cohort: str, analyst: str) -> bool:
     """Return whether an analyst has a personal budget."""
     return any(budget.analyst is not None for budget in view.book.applying(cohort, analyst))
 
 
 def find_stored(
-    view: Draft,
+    view: LedgerDraft,
     keys: Keys,
     *,
     question: str,
@@ -278,19 +288,19 @@ def find_stored(
     return None if answer is None else _stored_answer(answer, ledger=ledger, durable=durable)
 
 
-def standing_for(view: Draft, keys: Keys) -> Entry | None:
+def standing_for(view: LedgerDraft, keys: Keys) -> Entry | None:
     """Return the unanswered charge of a request, or None."""
     charge = charge_made_for(view, keys)
     return None if charge is None or view.answer_paid_by(charge.number) is not None else charge
 
 
-def _newest(view: Draft, charge: Entry) -> tuple[int, bool]:
+def _newest(view: LedgerDraft, charge: Entry) -> tuple[int, bool]:
     """Return the number of the newest attempt at a charge, and whether it failed."""
     entry = view.attempt(charge.number) if "attempts" in charge.record else None
     return (1, False) if entry is None else (entry.record["number"], entry.record["failed"])
 
 
-def _attempts_left(view: Draft, charge: Entry) -> bool:
+def _attempts_left(view: LedgerDraft, charge: Entry) -> bool:
     """Return whether an unanswered charge may be carried out again: after a failure it may not."""
     number, has_failed = _newest(view, charge)
     return not has_failed and number < min(charge.record.get("attempts", 1), ATTEMPTS)
@@ -313,7 +323,7 @@ def _is_same(standing: Entry, record: Record) -> bool:
 
 
 def _carry_on(
-    draft: Draft, standing: Entry, record: Record, of_call: dict[str, Record], rest: Charge | None
+    draft: LedgerDraft, standing: Entry, record: Record, of_call: dict[str, Record], rest: Charge | None
 ) -> Attempt:
     """Begin a charge again, for the record: the process before has died, and may not answer any more."""
     if not _is_same(standing, record):
@@ -323,14 +333,14 @@ def _carry_on(
     return Attempt(standing, number, rest)
 
 
-def fail(draft: Draft, attempt: Attempt) -> None:
+def fail(draft: LedgerDraft, attempt: Attempt) -> None:
     """Note that an attempt has failed, so that its charge stays without an answer: a failure may depend on rows."""
     number, has_failed = _newest(draft, attempt.charge)
     if number == attempt.number and not has_failed and draft.answer_paid_by(attempt.charge.number) is None:
         draft.append({"kind": "attempt", "charge": attempt.charge.number, "number": number, "failed": True})
 
 
-def sent_with(view: Draft, *, request_id: str, analyst: str | None, ledger: str) -> tuple[str, str | None] | None:
+def sent_with(view: LedgerDraft, *, request_id: str, analyst: str | None, ledger: str) -> tuple[str, str | None] | None:
     """Return the table that an analyst's request was charged for, and what was sent; None without a charge."""
     who = None if analyst is None else name_key(analyst)
     names = [who, *view.spellings(who)]
@@ -339,7 +349,7 @@ def sent_with(view: Draft, *, request_id: str, analyst: str | None, ledger: str)
     return None if charge is None or table is None else (table.name, charge.record.get("sent"))
 
 
-def charge_made_for(view: Draft, keys: Keys) -> Entry | None:
+def charge_made_for(view: LedgerDraft, keys: Keys) -> Entry | None:
     """Return the charge that was made for a request, however its analyst's name was spelled then."""
     known_as = [keys, *(keys.as_spelled(name) for name in view.spellings(keys.analyst))]
     return _first_entry(view.charge_for(each.request) for each in known_as if each.request is not None)
@@ -349,13 +359,15 @@ def _first_entry(found: Iterable[Entry | None]) -> Entry | None:
     return next((entry for entry in found if entry is not None), None)
 
 
-def _learned(view: Draft, table: str, question: str) -> Entry | None:
+def _learned(view: LedgerDraft, table: str, question: str) -> Entry | None:
     """Return the answer that holds what was learned last."""
     fact = view.fact(fact_name(table, question))
     return None if fact is None else view.entry(fact.record["answer"])
 
 
-def facts(view: Draft, table: RegisteredTable, analyst: str, *, ledger: str, durable: bool) -> tuple[StoredFact, ...]:
+def facts(
+    view: LedgerDraft, table: RegisteredTable, analyst: str, *, ledger: str, durable: bool
+) -> tuple[StoredFact, ...]:
     """Return what was learned of a table, in the order of its entries: everyone's, or an analyst's own if limited."""
     whose = analyst if is_limited(view, table.cohort, analyst) else None
     found = [view.fact(name) for name in view.rows.names(facts_of(table.id))]
@@ -372,20 +384,20 @@ def facts(view: Draft, table: RegisteredTable, analyst: str, *, ledger: str, dur
     return tuple(shown)
 
 
-def deny(draft: Draft, table: RegisteredTable, analyst: str | None, why: str) -> None:
+def deny(draft: LedgerDraft, table: RegisteredTable, analyst: str | None, why: str) -> None:
     """Refuse, for the record, someone who may not ask."""
     draft.append({"kind": "refusal", "table": table.id, "people": table.cohort, "analyst": analyst, "denied": why})
     raise not_allowed(why)
 
 
-def as_asked(view: Draft, request: ChargeRequest) -> Record:
+def as_asked(view: LedgerDraft, request: ChargeRequest) -> Record:
     """Return what the record has of a request, charged or refused; its analyst is named as in the ledger."""
     question = question_of(view, request.keys, request.table.cohort, request.analyst)
     person = None if request.keys.analyst is None else find_person(view, request.keys.analyst)
     return {**request.record, **({} if person is None else {"analyst": person.name}), "question": question}
 
 
-def require_room(draft: Draft, request: ChargeRequest, whole: Charge) -> None:
+def require_room(draft: LedgerDraft, request: ChargeRequest, whole: Charge) -> None:
     """Refuse, for the record, a call if the budgets lack room for all of it; charge nothing."""
     refuse_misuse(draft, request.table, request.events)
     record = as_asked(draft, request)
@@ -393,7 +405,7 @@ def require_room(draft: Draft, request: ChargeRequest, whole: Charge) -> None:
     _refuse_if_short(draft, request, record, whole)
 
 
-def decide(draft: Draft, request: ChargeRequest, *, durable: bool) -> StoredAnswer | Attempt:
+def decide(draft: LedgerDraft, request: ChargeRequest, *, durable: bool) -> StoredAnswer | Attempt:
     """Charge a request, or return the answer it already has; without room, refuse for the record.
 
     The decision is made on one draft with a signed head: look the question up, read the totals, decide, append. The
@@ -440,7 +452,7 @@ def decide(draft: Draft, request: ChargeRequest, *, durable: bool) -> StoredAnsw
     return Attempt(entry, rest=rest)
 
 
-def _named_for(draft: Draft, question: str, record: Record) -> tuple[str, Entry | None]:
+def _named_for(draft: LedgerDraft, question: str, record: Record) -> tuple[str, Entry | None]:
     """Return the name under which a fact is charged, and a charge that stands without an answer, to be carried out."""
     number, request = 0, record.get("for")
     while (charge := draft.charge_for(name := digest("learned", question, number))) is not None:
@@ -454,7 +466,7 @@ def _named_for(draft: Draft, question: str, record: Record) -> tuple[str, Entry 
 
 
 def _set_aside(
-    draft: Draft, request: ChargeRequest, record: Record, standing: Entry | None
+    draft: LedgerDraft, request: ChargeRequest, record: Record, standing: Entry | None
 ) -> tuple[Charge | None, dict[str, Record]]:
     """Refuse a charge if its whole call does not fit; return the rest of the call, and how the entry sets it aside."""
     call, new = request.call, request.charge if standing is None else Charge()
@@ -470,14 +482,14 @@ def _set_aside(
     return rest, {"call": call.entry(rest, over=draft.over(call.cohort))} if is_noted else {}
 
 
-def _refuse_if_not_allowed(draft: Draft, request: ChargeRequest, record: Record) -> None:
+def _refuse_if_not_allowed(draft: LedgerDraft, request: ChargeRequest, record: Record) -> None:
     why = why_not(draft, request.record["analyst"], request.table)
     if why is not None:
         draft.append({"kind": "refusal", **record, "budget": None, "denied": why})
         raise not_allowed(why)
 
 
-def _refuse_if_short(draft: Draft, request: ChargeRequest, record: Record, whole: Charge | None = None) -> None:
+def _refuse_if_short(draft: LedgerDraft, request: ChargeRequest, record: Record, whole: Charge | None = None) -> None:
     charge, call = whole or request.charge, None if request.call is None else request.call.id
     short = first_shortfall(draft, request.table.cohort, analyst=request.analyst, charge=charge, call=call)
     if short is not None:
@@ -486,7 +498,7 @@ def _refuse_if_short(draft: Draft, request: ChargeRequest, record: Record, whole
         raise _no_room(request, why)
 
 
-def refuse_misuse(draft: Draft, table: RegisteredTable, events: Iterable[Event]) -> None:
+def refuse_misuse(draft: LedgerDraft, table: RegisteredTable, events: Iterable[Event]) -> None:
     """Refuse a table of another ledger, and events that do not mean anything for this table."""
     declared = draft.book.table(table.id)
     if declared is None:
@@ -499,7 +511,7 @@ def refuse_misuse(draft: Draft, table: RegisteredTable, events: Iterable[Event])
         )
 
 
-def commit(draft: Draft, attempt: Attempt, answer: str, shown: str | None, *, durable: bool) -> Receipt:
+def commit(draft: LedgerDraft, attempt: Attempt, answer: str, shown: str | None, *, durable: bool) -> Receipt:
     """Store the answer a charge paid for, once, from the newest attempt at it, and return the receipt."""
     charge = attempt.charge
     if not draft.holds(charge):
@@ -537,7 +549,7 @@ def _stored_answer(answer: Entry, *, ledger: str, durable: bool) -> StoredAnswer
     return StoredAnswer(record["answer"], receipt)
 
 
-def stored_at(view: Draft, number: int, *, ledger: str, durable: bool) -> StoredAnswer | None:
+def stored_at(view: LedgerDraft, number: int, *, ledger: str, durable: bool) -> StoredAnswer | None:
     """Return the answer at an entry, or None."""
     entry = view.entry(number)
     return None if entry is None or entry.kind != "answer" else _stored_answer(entry, ledger=ledger, durable=durable)

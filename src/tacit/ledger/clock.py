@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 from tacit.errors import InvalidParameter, LedgerError
-from tacit.ledger.draft import Draft
+from tacit.ledger.draft import LedgerDraft
 from tacit.ledger.entry import Entry
 
 Clock = Callable[[], datetime]
@@ -37,7 +37,7 @@ FAR_AHEAD = timedelta(days=400)
 CORRECTABLE = timedelta(days=32)
 
 
-def refuse_far_ahead(draft: Draft) -> None:
+def refuse_far_ahead(draft: LedgerDraft) -> None:
     """Refuse to write at a time far beyond the last entry's: it would close every period until then."""
     if draft.now[:4] > draft.head.time[:4] and _is_far_ahead(draft):
         raise LedgerError(
@@ -47,11 +47,11 @@ def refuse_far_ahead(draft: Draft) -> None:
         )
 
 
-def _is_far_ahead(draft: Draft) -> bool:
+def _is_far_ahead(draft: LedgerDraft) -> bool:
     return _time_of(draft.now) - _time_of(draft.head.time) > FAR_AHEAD
 
 
-def correct(draft: Draft, reason: str) -> Entry:
+def correct(draft: LedgerDraft, reason: str) -> Entry:
     """Set the ledger's time to the clock's, for the record: forward if it is far ahead, or back from a wrong one.
 
     A charge stays in its period, even if the clock enters that period again.
@@ -63,7 +63,7 @@ def correct(draft: Draft, reason: str) -> Entry:
     return draft.append({"kind": "clock", "reason": reason, "before": before})
 
 
-def _refuse_to_reopen(draft: Draft) -> None:
+def _refuse_to_reopen(draft: LedgerDraft) -> None:
     """Refuse a correction unless all later entries are of a clock that was far ahead of this one."""
     number = draft.head.number
     first: str | None = None

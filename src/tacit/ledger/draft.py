@@ -31,7 +31,7 @@ from tacit.ledger.entry import (
 from tacit.ledger.set_aside import aside_changes, set_aside
 from tacit.ledger.spelling import BUDGETS, NAMES, SPELLED, WRITTEN, folded, name_key
 from tacit.ledger.state import Pieces, State, whole_state
-from tacit.ledger.store import NotAsSigned, Rows
+from tacit.ledger.store import NotAsSigned, StoreRows
 from tacit.privacy import Loss
 
 # The prefixes of names in the state.
@@ -234,10 +234,10 @@ PAGE = 32
 # ---- the draft -------------------------------------------------------------------------------------------------------
 
 
-class Draft:
+class LedgerDraft:
     """The ledger as of one transaction, with the entries it is about to add."""
 
-    def __init__(self, rows: Rows, head: Head, *, time: str, pieces: Pieces | None = None) -> None:
+    def __init__(self, rows: StoreRows, head: Head, *, time: str, pieces: Pieces | None = None) -> None:
         self.rows = rows
         self.before: Head | None = head
         self.head = head
@@ -445,10 +445,10 @@ def never_earlier(time: str, latest: str) -> str:
     return max(time, latest)
 
 
-def first_draft(rows: Rows, *, ledger: str, time: str) -> Draft:
+def first_draft(rows: StoreRows, *, ledger: str, time: str) -> LedgerDraft:
     """Return the draft of a ledger's first entry."""
     root, _ = whole_state({})
-    draft = Draft(rows, Head(ledger, 0, BEGINNING, root, time, ""), time=time)
+    draft = LedgerDraft(rows, Head(ledger, 0, BEGINNING, root, time, ""), time=time)
     draft.before = None
     return draft
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
 
-from tacit.accounting import Charge, Rule
+from tacit.accounting import BudgetRule, Charge
 from tacit.errors import LedgerError
 from tacit.ledger.chain import canonical
 from tacit.privacy import from_text, read_json, to_text
@@ -130,7 +130,7 @@ def account_from(text: str) -> Account:
 CHARGE_NAMES = ("epsilon", "rho", "delta", "delta_noise")
 
 
-def amounts_record(value: Charge | Rule) -> Record:
+def amounts_record(value: Charge | BudgetRule) -> Record:
     """Return a charge or a rule as exact text for an entry."""
     return {name: None if amount is None else to_text(amount) for name, amount in vars(value).items()}
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from tacit.errors import LedgerError, TacitError
-from tacit.ledger.draft import Draft
+from tacit.ledger.draft import LedgerDraft
 from tacit.ledger.store import LedgerStore, Likely, unexpected
 
 # More in one transaction would make the first wait for the last.
@@ -29,7 +29,9 @@ class PendingWrite(Generic[Outcome]):
     A step decides first and adds entries last, so it adds all or none.
     """
 
-    def __init__(self, step: Callable[[Draft], Outcome], likely: Likely, *, publishes: bool, sets_clock: bool) -> None:
+    def __init__(
+        self, step: Callable[[LedgerDraft], Outcome], likely: Likely, *, publishes: bool, sets_clock: bool
+    ) -> None:
         self.step = step
         self.likely = likely
         self.publishes = publishes
@@ -39,7 +41,7 @@ class PendingWrite(Generic[Outcome]):
         self.done = False
         self.called = threading.Event()
 
-    def attempt(self, draft: Draft) -> None:
+    def attempt(self, draft: LedgerDraft) -> None:
         """Take the step on a draft; a refusal is an outcome, and its entries stay in the draft."""
         self.outcome, self.error = None, None
         try:
@@ -84,7 +86,7 @@ class GroupCommit:
 
     def submit(
         self,
-        step: Callable[[Draft], Outcome],
+        step: Callable[[LedgerDraft], Outcome],
         *,
         likely: Likely = NOTHING_LIKELY,
         publishes: bool = False,

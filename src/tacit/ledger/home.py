@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tacit.errors import InvalidParameter, LedgerError
 from tacit.files import make_folder, others_may_write
-from tacit.ledger.anchor import Anchor, anchored_at
+from tacit.ledger.anchor import LedgerAnchor, anchored_at
 from tacit.ledger.chain import (
     BEGINNING,
     SigningKey,
@@ -31,12 +31,12 @@ from tacit.ledger.chain import (
     write_privately,
 )
 from tacit.ledger.clock import Clock, system_clock, time_text
-from tacit.ledger.draft import Draft, first_draft
+from tacit.ledger.draft import LedgerDraft, first_draft
 from tacit.ledger.entry import SCHEMA, Entry, Head, Writes
 from tacit.ledger.ledger import Ledger
 from tacit.ledger.rotation import keys_of
 from tacit.ledger.sqlite import MEMORY, Connect, SqliteStore, connect_to_file
-from tacit.ledger.store import KEEP_USED, LedgerStore, NotAsSigned, Rows
+from tacit.ledger.store import KEEP_USED, LedgerStore, NotAsSigned, StoreRows
 from tacit.ledger.verify import Verified, verify
 
 
@@ -162,7 +162,7 @@ def _open_durable(store: LedgerStore, clock: Clock, accept: str | None, *, creat
     with store.reading() as rows:
         head, public = _checked_ends(rows)
     _refuse_if_replaced(store, head.ledger)
-    anchor = Anchor(anchors_folder(), head.ledger)
+    anchor = LedgerAnchor(anchors_folder(), head.ledger)
     ledger = Ledger(store, id=head.ledger, public_key=public, key=_own_key, anchor=anchor, clock=clock)
     if accept is None:
         ledger.check_anchor()
@@ -184,7 +184,7 @@ def _open_in_memory(store: LedgerStore, clock: Clock) -> Ledger:
 def _begin(store: LedgerStore, key: SigningKey, clock: Clock) -> None:
     """Write the first entry, which names the ledger and its key, unless another process did so first."""
 
-    def work(rows: Rows) -> Writes | None:
+    def work(rows: StoreRows) -> Writes | None:
         if rows.head() is not None:
             return None
         ledger = fresh_id()
@@ -236,7 +236,7 @@ def _refuse_if_replaced(store: LedgerStore, ledger: str) -> None:
         )
 
 
-def _checked_ends(rows: Rows) -> tuple[Head, str]:
+def _checked_ends(rows: StoreRows) -> tuple[Head, str]:
     """Return the head and the newest public key, after checking both ends of the chain and the signature."""
     head, first = rows.head(), rows.entry(1)
     last = None if head is None else rows.entry(head.number)
@@ -252,7 +252,7 @@ def _checked_ends(rows: Rows) -> tuple[Head, str]:
         )
         if not whole or head is None:
             raise NotAsSigned
-        public = keys_of(Draft(rows, head, time=head.time))[0][1]
+        public = keys_of(LedgerDraft(rows, head, time=head.time))[0][1]
         whole = verify_signature(head.signed(), signature=head.signature, public=public)
     except (ValueError, KeyError, TypeError):
         whole = False
@@ -349,7 +349,7 @@ def _copied(source: LedgerStore, target: LedgerStore) -> Verified:
             writes, tokens = _all_of(rows), rows.tokens()
         written: list[bool] = []
 
-        def work(rows: Rows) -> Writes | None:
+        def work(rows: StoreRows) -> Writes | None:
             written[:] = [rows.head() is None]
             return writes if written[0] else None
 
@@ -368,7 +368,7 @@ def _copied(source: LedgerStore, target: LedgerStore) -> Verified:
         target.close()
 
 
-def _all_of(rows: Rows) -> Writes:
+def _all_of(rows: StoreRows) -> Writes:
     head = rows.head()
     if head is None:
         raise LedgerError("no ledger exists in this place\nhint: give the ledger's path with --ledger PATH")

@@ -14,12 +14,12 @@ from typing import Self, TypeVar
 from tacit.accounting import Charge
 from tacit.errors import InvalidParameter, LedgerError, TacitError
 from tacit.ledger import certificate, charging, registry
-from tacit.ledger.anchor import Anchor, AnchorPosition
+from tacit.ledger.anchor import AnchorPosition, LedgerAnchor
 from tacit.ledger.chain import SigningKey, digest, verify_signature
 from tacit.ledger.charging import Learning, StoredAnswer, StoredFact
 from tacit.ledger.charging import keys_of as question_keys
 from tacit.ledger.clock import Clock, correct, refuse_far_ahead, time_text
-from tacit.ledger.draft import NAME, Draft
+from tacit.ledger.draft import NAME, LedgerDraft
 from tacit.ledger.entry import Entry, Head, Record, Writes, scope_of
 from tacit.ledger.group_commit import GroupCommit, PendingWrite
 from tacit.ledger.locks import in_hand, is_alone
@@ -40,7 +40,7 @@ from tacit.ledger.status import (
     first_shortfall,
     smallest,
 )
-from tacit.ledger.store import LedgerStore, NotAsSigned, Rows
+from tacit.ledger.store import LedgerStore, NotAsSigned, StoreRows
 from tacit.ledger.verify import Verified, verify
 from tacit.privacy import ApproximateLoss, Event, Loss
 
@@ -48,7 +48,7 @@ KeySource = Callable[[str], SigningKey]  # the key of this home that a public ke
 Outcome = TypeVar("Outcome")
 
 # The ledger that this thread reads as of one moment, and what it is then.
-_MOMENT: ContextVar[tuple["Ledger", Draft] | None] = ContextVar("tacit_moment", default=None)
+_MOMENT: ContextVar[tuple["Ledger", LedgerDraft] | None] = ContextVar("tacit_moment", default=None)
 
 # Entries are read this many at a time, so that charges go on while they are shown.
 PAGE = 1000
@@ -61,7 +61,7 @@ class Ledger(CarriesOut, KnowsPeople):
     """
 
     def __init__(
-        self, store: LedgerStore, *, id: str, public_key: str, key: KeySource, anchor: Anchor | None, clock: Clock
+        self, store: LedgerStore, *, id: str, public_key: str, key: KeySource, anchor: LedgerAnchor | None, clock: Clock
     ) -> None:
         self.id = id
         self.public_key = public_key
@@ -363,9 +363,9 @@ class Ledger(CarriesOut, KnowsPeople):
         if self._anchor is not None:
             self._anchor.require_writable()
         time = time_text(self._clock)
-        last: list[Draft] = []
+        last: list[LedgerDraft] = []
 
-        def work(rows: Rows) -> Writes | None:
+        def work(rows: StoreRows) -> Writes | None:
             # read: the head that our key signed, and through it every total, table and budget
             draft = self._draft(rows, time)
             if not any(write.sets_clock for write in writes):
@@ -393,7 +393,7 @@ class Ledger(CarriesOut, KnowsPeople):
             self._key = self._key_source(self.public_key)
         return self._key
 
-    def _checked_head(self, rows: Rows) -> Head:
+    def _checked_head(self, rows: StoreRows) -> Head:
         """Return the head, signed by the ledger's key; refuse another ledger's, or one older than we have seen."""
         head, seen = rows.head(), self._head
         if head == seen and head is not None:
@@ -408,7 +408,7 @@ class Ledger(CarriesOut, KnowsPeople):
                 "no answer was given\nhint: put the newest copy back, then: tacit ledger verify"
             )
         if not verify_signature(head.signed(), signature=head.signature, public=self.public_key):
-            keys = keys_of(Draft(rows, head, time=head.time))  # another process may have changed the key
+            keys = keys_of(LedgerDraft(rows, head, time=head.time))  # another process may have changed the key
             if not verify_signature(head.signed(), signature=head.signature, public=keys[0][1]):
                 raise NotAsSigned
             self.public_key = require_follows(keys, self.public_key)
@@ -438,7 +438,7 @@ class Ledger(CarriesOut, KnowsPeople):
             raise refused
 
     @contextmanager
-    def _view(self) -> Iterator[Draft]:
+    def _view(self) -> Iterator[LedgerDraft]:
         """Yield the ledger as it is, to read."""
         moment = _MOMENT.get()
         if moment is not None and moment[0] is self:
@@ -449,12 +449,12 @@ class Ledger(CarriesOut, KnowsPeople):
             self._fold_names(draft)  # in a ledger that was only read since, only in this view
             yield draft
 
-    def _draft(self, rows: Rows, time: str | None = None) -> Draft:
-        draft = Draft(rows, self._checked_head(rows), time=time or time_text(self._clock), pieces=self._pieces)
+    def _draft(self, rows: StoreRows, time: str | None = None) -> LedgerDraft:
+        draft = LedgerDraft(rows, self._checked_head(rows), time=time or time_text(self._clock), pieces=self._pieces)
         draft.is_over = self._store.locks.is_free
         return draft
 
-    def _fold_names(self, draft: Draft) -> None:
+    def _fold_names(self, draft: LedgerDraft) -> None:
         if self._folded:
             return
         if draft.names_folded:
@@ -462,7 +462,7 @@ class Ledger(CarriesOut, KnowsPeople):
         else:
             draft.fold_names()
 
-    def _submit(self, step: Callable[[Draft], Outcome]) -> Outcome:
+    def _submit(self, step: Callable[[LedgerDraft], Outcome]) -> Outcome:
         return self._group_commit.submit(step, publishes=True)
 
     def _hash_of(self, number: int) -> str | None:

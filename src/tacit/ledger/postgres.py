@@ -44,7 +44,7 @@ from tacit.ledger.store import (
     Likely,
     NotAsSigned,
     Query,
-    Rows,
+    StoreRows,
     Work,
     damaged,
     not_a_ledger,
@@ -228,7 +228,7 @@ class PostgresStore(LedgerStore):
         return path
 
     @contextmanager
-    def reading(self) -> Iterator[Rows]:
+    def reading(self) -> Iterator[StoreRows]:
         """Return the rows as of one moment."""
         with self.turn, self._opened() as link:
             with link.pipeline():
@@ -366,7 +366,7 @@ def _json(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     return canonical([dict(zip(names, row, strict=True)) for row in rows])
 
 
-def _rows_of_link(link: Link, assumed: Found) -> Rows:
+def _rows_of_link(link: Link, assumed: Found) -> StoreRows:
     def run(statement: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
         found = assumed.get((statement, values))
         return link.execute(_ours(statement), values).fetchall() if found is None else found
@@ -376,7 +376,7 @@ def _rows_of_link(link: Link, assumed: Found) -> Rows:
             cursor.itersize = 5000
             yield from cursor.execute(_ours(statement), values)
 
-    return Rows(run, scan)
+    return StoreRows(run, scan)
 
 
 @lru_cache(maxsize=64)

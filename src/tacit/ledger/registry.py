@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from tacit.errors import InvalidParameter, LedgerError
 from tacit.ledger.budget import ADMITS_NOTHING, EACH, Budget, budget_record, new_budget
 from tacit.ledger.chain import canonical, digest, fresh_id, is_whole_text
-from tacit.ledger.draft import NAME, Declared, Draft, RuleBook
+from tacit.ledger.draft import NAME, Declared, LedgerDraft, RuleBook
 from tacit.ledger.entry import Record
 from tacit.ledger.spelling import given_name, name_key
 from tacit.privacy import Loss, whole
@@ -72,7 +72,7 @@ class Registration:
         return self.declaration.get("version", 1)  # type: ignore[no-any-return]
 
 
-def register(draft: Draft, wanted: Registration, *, ledger: str) -> RegisteredTable:
+def register(draft: LedgerDraft, wanted: Registration, *, ledger: str) -> RegisteredTable:
     """Return the table as registered; a new or changed declaration leaves an entry."""
     source = None if wanted.source is None else digest("source", ledger, wanted.source)
     marks = sorted({digest("source", ledger, mark) for mark in wanted.marks} - {source})
@@ -137,7 +137,7 @@ def lifetime_budget(book: RuleBook, cohort: str) -> Budget:
 
 
 def grant(
-    draft: Draft,
+    draft: LedgerDraft,
     name: str,
     loss: Loss,
     *,
@@ -148,7 +148,7 @@ def grant(
     reason: str,
 ) -> Budget:
     """Set a budget of a table's cohort, from now on, and return it; leaves an entry with the reason."""
-    table = _named(draft, name)
+    table = _known_table(draft, name)
     if analyst is not None and analyst != EACH and not draft.book.budgets(table.cohort, name_key(analyst)):
         analyst = given_name(analyst)
     if population is None:
@@ -159,12 +159,12 @@ def grant(
     return _put_budget(draft, budget, insist=accept_large_delta, reason=reason)
 
 
-def revoke(draft: Draft, name: str, *, analyst: str | None, period: str | None, reason: str) -> Budget:
+def revoke(draft: LedgerDraft, name: str, *, analyst: str | None, period: str | None, reason: str) -> Budget:
     """Stop all further spending under a budget until it is granted again, and return it; leaves an entry.
 
     An analyst who has spent from the shared budget, and lacks a personal one, gets one of zero.
     """
-    table = _named(draft, name)
+    table = _known_table(draft, name)
     own = draft.book.budgets(table.cohort, None if analyst is None else name_key(analyst))
     budget = next((budget for _, budget in own if budget.period == period), None)
     if budget is None and (analyst is None or period is not None):
@@ -175,19 +175,19 @@ def revoke(draft: Draft, name: str, *, analyst: str | None, period: str | None, 
     return _put_budget(draft, closed, insist=True, reason=reason)
 
 
-def _named(draft: Draft, name: str) -> Declared:
+def _known_table(draft: LedgerDraft, name: str) -> Declared:
     table = draft.book.named(name)
     if table is None:
         raise InvalidParameter(f"this ledger does not know the table '{name}'\nhint: {_tables_of(draft)}")
     return table
 
 
-def _put_budget(draft: Draft, budget: Budget, *, insist: bool, reason: str) -> Budget:
+def _put_budget(draft: LedgerDraft, budget: Budget, *, insist: bool, reason: str) -> Budget:
     draft.append({"kind": "budget", **budget_record(budget), "insist": insist, "reason": reason})
     return budget
 
 
-def _cohort(draft: Draft, wanted: Registration, known: Declared | None, sources: Sequence[str]) -> str | None:
+def _cohort(draft: LedgerDraft, wanted: Registration, known: Declared | None, sources: Sequence[str]) -> str | None:
     """Return the cohort of the people in the data, or None for a new cohort."""
     book = draft.book
     known_by = [table for table in map(book.known_by, sources) if table is not None]
@@ -230,7 +230,7 @@ def _two_cohorts(wanted: Registration, known: Declared | None, known_by: Sequenc
     )
 
 
-def _declare_budget(draft: Draft, cohort: str, wanted: Registration) -> None:
+def _declare_budget(draft: LedgerDraft, cohort: str, wanted: Registration) -> None:
     if wanted.budget is None:
         raise InvalidParameter(
             f"'{wanted.name}' is new to this ledger and needs a budget: how much may ever be learned about one unit?"
@@ -282,7 +282,7 @@ def _check_same(wanted: Registration, table: Declared, word: str) -> None:
         )
 
 
-def _tables_of(draft: Draft) -> str:
+def _tables_of(draft: LedgerDraft) -> str:
     """Return the names of the ledger's tables for a hint, up to `SHOWN_MAX`."""
     names = [json.loads(name.removeprefix(NAME)) for name in draft.rows.names(NAME)]
     more = f" and {len(names) - SHOWN_MAX} more" if len(names) > SHOWN_MAX else ""

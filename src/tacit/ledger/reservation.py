@@ -9,7 +9,7 @@ from tacit.errors import BeingAnswered, InvalidParameter
 from tacit.ledger import charging
 from tacit.ledger.chain import digest, fresh_id
 from tacit.ledger.charging import Attempt, Receipt, keys_of, request_name
-from tacit.ledger.draft import Draft
+from tacit.ledger.draft import LedgerDraft
 from tacit.ledger.entry import Entry, charge_from
 from tacit.ledger.group_commit import GroupCommit
 from tacit.ledger.locks import InHand, in_hand, taken, waited_for
@@ -17,7 +17,7 @@ from tacit.ledger.registry import RegisteredTable
 from tacit.ledger.roles import why_not
 from tacit.ledger.set_aside import CallInProgress, call_in_progress, less, within
 from tacit.ledger.spelling import name_key
-from tacit.ledger.status import Asker, Room, first_shortfall, limits_of
+from tacit.ledger.status import Asker, BudgetRoom, first_shortfall, limits_of
 from tacit.ledger.store import LedgerStore
 from tacit.privacy import ApproximateLoss, Event
 
@@ -65,7 +65,7 @@ class CarriesOut:
     _store: LedgerStore
     _group_commit: GroupCommit
 
-    def _view(self) -> AbstractContextManager[Draft]:
+    def _view(self) -> AbstractContextManager[LedgerDraft]:
         raise NotImplementedError
 
     @contextmanager
@@ -167,7 +167,7 @@ class CarriesOut:
         with self._view() as draft:
             return self._paid(draft, entry, request_id, analyst) != Charge()
 
-    def _paid(self, draft: Draft, entry: int, request_id: str | None, analyst: str | None) -> Charge:
+    def _paid(self, draft: LedgerDraft, entry: int, request_id: str | None, analyst: str | None) -> Charge:
         """Return the amount that a request has paid for the fact with its answer at an entry."""
         answer = draft.entry(entry)
         paid = None if answer is None or request_id is None else draft.entry(answer.record["charge"])
@@ -176,12 +176,12 @@ class CarriesOut:
         is_own = paid.record.get("for") == request_name(self.id, request_id=request_id, analyst=analyst)
         return charge_from(paid.record) if is_own else Charge()
 
-    def room(self, table: RegisteredTable, analyst: str | None = None) -> Room:
+    def room(self, table: RegisteredTable, analyst: str | None = None) -> BudgetRoom:
         """Return the room that is left for questions about a table, as of now."""
         with self._view() as draft:
             charging.refuse_misuse(draft, table, ())
             standing, call = self._standing(draft, table), self._call_id(table, analyst)
-            return Room(
+            return BudgetRoom(
                 limits_of(draft, table.cohort, analyst=_asker_key(analyst), call=call),
                 why_not(draft, analyst, table) is None,
                 None if standing is None else standing.record["events"],
@@ -215,7 +215,7 @@ class CarriesOut:
             publishes=True,
         )
 
-    def _standing(self, draft: Draft, table: RegisteredTable) -> Entry | None:
+    def _standing(self, draft: LedgerDraft, table: RegisteredTable) -> Entry | None:
         """Return the charge of the request that is in hand here, if it is to be carried out again."""
         now = in_hand(self.id)
         if now is None:

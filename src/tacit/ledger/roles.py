@@ -19,7 +19,7 @@ from tacit.ledger import registry
 from tacit.ledger.budget import Budget
 from tacit.ledger.chain import canonical, digest, fresh_secret
 from tacit.ledger.clock import time_text
-from tacit.ledger.draft import HELD, PEOPLE, PERSON, Draft, person_name
+from tacit.ledger.draft import HELD, PEOPLE, PERSON, LedgerDraft, person_name
 from tacit.ledger.entry import Entry, Record
 from tacit.ledger.registry import RegisteredTable
 from tacit.ledger.spelling import given_name, look, name_key
@@ -90,10 +90,10 @@ class KnowsPeople:
 
     _store: LedgerStore
 
-    def _submit(self, step: Callable[[Draft], Outcome]) -> Outcome:
+    def _submit(self, step: Callable[[LedgerDraft], Outcome]) -> Outcome:
         raise NotImplementedError
 
-    def _view(self) -> AbstractContextManager[Draft]:
+    def _view(self) -> AbstractContextManager[LedgerDraft]:
         raise NotImplementedError
 
     def add_person(
@@ -239,14 +239,14 @@ def _second(number: int) -> str:
 # ---- people ----------------------------------------------------------------------------------------------------------
 
 
-def require_allowed(draft: Draft, analyst: str | None, table: RegisteredTable) -> None:
+def require_allowed(draft: LedgerDraft, analyst: str | None, table: RegisteredTable) -> None:
     """Refuse who may not ask about a table; a ledger without people lets everyone ask."""
     why = why_not(draft, analyst, table)
     if why is not None:
         raise not_allowed(why)
 
 
-def why_not(draft: Draft, analyst: str | None, table: RegisteredTable) -> str | None:
+def why_not(draft: LedgerDraft, analyst: str | None, table: RegisteredTable) -> str | None:
     """Return the reason why an analyst may not ask about a table, and those beside it, now; None if they may."""
     if draft.state.get(PEOPLE) is None:
         return None
@@ -271,7 +271,7 @@ def not_allowed(why: str) -> NotAllowed:
     )
 
 
-def find_person(draft: Draft, name: str | None) -> Person | None:
+def find_person(draft: LedgerDraft, name: str | None) -> Person | None:
     """Return the person of a name; None if it is unknown."""
     entry = draft.fact(person_name(name))
     return None if entry is None else person_from(entry)
@@ -284,7 +284,7 @@ def person_from(entry: Entry) -> Person:
     return Person(record["name"], record["role"], tables, record["until"], record["ended"], record["since"])
 
 
-def _add_person(draft: Draft, person: Person, reason: str) -> Person:
+def _add_person(draft: LedgerDraft, person: Person, reason: str) -> Person:
     before = find_person(draft, person.name)
     if before is None and person.name is not None:
         _refuse_look_alike(draft, person.name)
@@ -305,7 +305,7 @@ def _add_person(draft: Draft, person: Person, reason: str) -> Person:
     return person_from(entry)
 
 
-def _end_person(draft: Draft, name: str | None, reason: str) -> Person:
+def _end_person(draft: LedgerDraft, name: str | None, reason: str) -> Person:
     entry = draft.fact(person_name(name))
     if entry is None or entry.record["ended"]:
         known = (
@@ -318,7 +318,7 @@ def _end_person(draft: Draft, name: str | None, reason: str) -> Person:
     return person_from(draft.append({**kept, "ended": True, "reason": reason}))
 
 
-def _refuse_look_alike(draft: Draft, name: str) -> None:
+def _refuse_look_alike(draft: LedgerDraft, name: str) -> None:
     for found in draft.rows.names(PERSON):
         entry = draft.fact(found)
         other = None if entry is None else entry.record["name"]
@@ -399,7 +399,7 @@ def token_check(id: str, hash: str) -> str:
     return digest("token", id, hash)
 
 
-def _held(draft: Draft, id: str, hash: str) -> _TokenHolder:
+def _held(draft: LedgerDraft, id: str, hash: str) -> _TokenHolder:
     """Return the result of looking a secret up. Every step is taken, whatever the result of the steps before it.
 
     A missing id is replaced by the next one: the steps are the same, and the secret differs.
@@ -418,7 +418,7 @@ def _held(draft: Draft, id: str, hash: str) -> _TokenHolder:
     return _TokenHolder(person if holds else None, is_known and is_let_in and is_over, last, draft.time)
 
 
-def _new_token(draft: Draft, id: str, name: str, *, check: str, until: str | None, reason: str) -> Entry:
+def _new_token(draft: LedgerDraft, id: str, name: str, *, check: str, until: str | None, reason: str) -> Entry:
     person = find_person(draft, name) if isinstance(name, str) else None
     if person is None or person.ended:
         raise InvalidParameter(f"this ledger has no '{name}' who could hold a token\nhint: tacit people add {name}")
@@ -435,7 +435,7 @@ def _new_token(draft: Draft, id: str, name: str, *, check: str, until: str | Non
     )
 
 
-def _end_token(draft: Draft, id: str, reason: str) -> Entry:
+def _end_token(draft: LedgerDraft, id: str, reason: str) -> Entry:
     entry = draft.fact(HELD + id)
     if entry is None or entry.record["ended"]:
         raise InvalidParameter("this ledger has no such token that could be revoked\nhint: tacit people list")
@@ -449,7 +449,7 @@ def _end_expired(ledger: KnowsPeople, id: str) -> None:
         ledger.end_token(id, reason="its time is over")
 
 
-def _token(draft: Draft, id: str) -> Token:
+def _token(draft: LedgerDraft, id: str) -> Token:
     entry = draft.fact(HELD + id)
     if entry is None:
         raise LedgerError("the ledger is damaged: a token is missing\nhint: run tacit ledger verify")

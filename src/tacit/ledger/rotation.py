@@ -7,7 +7,7 @@ head that an old key signed after its end is refused. Certificates carry the key
 
 from tacit.errors import InvalidParameter, LedgerError
 from tacit.ledger.chain import SigningKey, verify_signature
-from tacit.ledger.draft import KEY, Draft
+from tacit.ledger.draft import KEY, LedgerDraft
 from tacit.ledger.entry import Entry, Record
 from tacit.ledger.store import NotAsSigned
 
@@ -15,7 +15,7 @@ WHAT = "tacit key rotation 1"
 REASON_MAX = 1000
 
 
-def rotate(draft: Draft, *, old: SigningKey, new: SigningKey, reason: str) -> Entry:
+def rotate(draft: LedgerDraft, *, old: SigningKey, new: SigningKey, reason: str) -> Entry:
     """Add the entry by which `new` signs from here on; the draft is sealed with it."""
     if not isinstance(reason, str) or not reason.strip() or len(reason) > REASON_MAX:
         raise InvalidParameter(
@@ -47,7 +47,7 @@ def is_signed(ledger: str, number: int, previous: str, record: Record) -> bool:
     return verify_signature(said, signature=str(record["signature"]), public=str(record["before"]))
 
 
-def keys_of(draft: Draft) -> list[tuple[int, str]]:
+def keys_of(draft: LedgerDraft) -> list[tuple[int, str]]:
     """Return each key of a ledger with the entry that named it, the newest first, every step of the way checked.
 
     The draft's head need not be checked yet: its signature is then to be by the first of these.

@@ -24,7 +24,7 @@ from tacit.ledger.store import (
     TOKENS,
     LedgerStore,
     Likely,
-    Rows,
+    StoreRows,
     Work,
     damaged,
     not_a_ledger,
@@ -80,19 +80,19 @@ class SqliteStore(LedgerStore):
         """Run `work` and write what it returns in one durable transaction (see `LedgerStore`)."""
         with self.turn, self._opened() as connection:
             connection.execute("BEGIN IMMEDIATE")
-            writes = work(_rows(connection))
+            writes = work(_rows_of_connection(connection))
             if writes is None:
                 connection.execute("ROLLBACK")
                 return
-            _write(connection, writes)
+            _write_all(connection, writes)
             connection.execute("COMMIT")
 
     @contextmanager
-    def reading(self) -> Iterator[Rows]:
+    def reading(self) -> Iterator[StoreRows]:
         """Return the rows as of one moment."""
         with self.turn, self._opened() as connection:
             connection.execute("BEGIN")
-            yield _rows(connection)
+            yield _rows_of_connection(connection)
             connection.execute("ROLLBACK")
 
     @contextmanager
@@ -208,8 +208,8 @@ class SqliteStore(LedgerStore):
             raise damaged(self.place)
 
 
-def _rows(connection: SqliteConnection) -> Rows:
-    return Rows(
+def _rows_of_connection(connection: SqliteConnection) -> StoreRows:
+    return StoreRows(
         run=lambda statement, values: list(connection.execute(statement, values)),
         scan=lambda statement, values: iter(connection.execute(statement, values)),
     )
@@ -230,7 +230,7 @@ def _keep_log(connection: SqliteConnection) -> str:
             time.sleep(0.01)
 
 
-def _write(connection: SqliteConnection, writes: Writes) -> None:
+def _write_all(connection: SqliteConnection, writes: Writes) -> None:
     for statement, rows in write_statements(writes):
         connection.executemany(statement, rows)
     if list(connection.execute("SELECT changes()")) != [(1,)]:

@@ -14,7 +14,7 @@ from types import MappingProxyType
 
 from tacit.ledger.chain import canonical
 from tacit.ledger.entry import Entry
-from tacit.ledger.store import NotAsSigned, Rows
+from tacit.ledger.store import NotAsSigned, StoreRows
 
 # The most names that share a bucket; with one more it becomes sixteen.
 BUCKET_MAX = 16
@@ -61,7 +61,7 @@ class Change:
 class State:
     """The map as of a root, and the changes of one transaction."""
 
-    def __init__(self, rows: Rows, root: str, pieces: Pieces) -> None:
+    def __init__(self, rows: StoreRows, root: str, pieces: Pieces) -> None:
         self._rows = rows
         self._root = root
         self._pieces = pieces

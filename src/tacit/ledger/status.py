@@ -10,10 +10,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from tacit.accounting import FOR_KEYS, FOR_NOISE, Charge, Remaining, Rule, charge_of, questions_left, remaining, rule_of
+from tacit.accounting import (
+    FOR_KEYS,
+    FOR_NOISE,
+    BudgetRule,
+    Charge,
+    Remaining,
+    charge_of,
+    questions_left,
+    remaining,
+    rule_of,
+)
 from tacit.errors import InvalidParameter
 from tacit.ledger.budget import EACH, Budget, budget_from
-from tacit.ledger.draft import Draft
+from tacit.ledger.draft import LedgerDraft
 from tacit.ledger.entry import ACCOUNT, Entry, Record, account_name, charge_from, scope_of
 from tacit.ledger.registry import RegisteredTable
 from tacit.ledger.spelling import BUDGETS, name_key
@@ -99,7 +109,7 @@ class Shortfall:
     charge: Charge
     call: str | None = None  # the call that the charge is a part of
 
-    def words(self, draft: Draft) -> str:
+    def words(self, draft: LedgerDraft) -> str:
         """Return the budget, the charge that does not fit, and the amount that all budgets leave."""
         left = smallest(budget_status(draft, self.budget.cohort, analyst=self.analyst, call=self.call))
         rule = rule_of(self.budget.loss) if self.budget.is_revoked else self.budget.rule
@@ -123,13 +133,13 @@ class Fit:
 
 
 @dataclass(frozen=True)
-class Room:
+class BudgetRoom:
     """The room that an asker's budgets leave, as of one moment: a charge is held against it without reading again.
 
     A request that is in hand here and was charged before fits as it was charged, whatever else was spent since.
     """
 
-    limits: tuple[tuple[Rule, Charge], ...]  # each budget's rule, and what is spent or set aside of it
+    limits: tuple[tuple[BudgetRule, Charge], ...]  # each budget's rule, and what is spent or set aside of it
     is_allowed: bool = True
     charged: list[Record] | None = None  # the events of a request in hand that was charged before
 
@@ -169,7 +179,7 @@ def cost_of(events: Sequence[Event], asked: ApproximateLoss | None, beside: Sequ
 
 
 def first_shortfall(
-    draft: Draft, cohort: str, *, analyst: str, charge: Charge, call: str | None = None
+    draft: LedgerDraft, cohort: str, *, analyst: str, charge: Charge, call: str | None = None
 ) -> Shortfall | None:
     """Return the first budget that does not admit one more charge, or None if all of them do.
 
@@ -182,7 +192,9 @@ def first_shortfall(
     return None
 
 
-def limits_of(draft: Draft, cohort: str, *, analyst: str, call: str | None = None) -> tuple[tuple[Rule, Charge], ...]:
+def limits_of(
+    draft: LedgerDraft, cohort: str, *, analyst: str, call: str | None = None
+) -> tuple[tuple[BudgetRule, Charge], ...]:
     """Return the rule of each budget that applies, with what is spent or set aside of it."""
     budgets = draft.book.applying(cohort, analyst)
     scopes = [budget.scope(analyst=analyst, time=draft.time) for budget in budgets]
@@ -192,17 +204,17 @@ def limits_of(draft: Draft, cohort: str, *, analyst: str, call: str | None = Non
     )
 
 
-def _taken(draft: Draft, budget: Budget, scope: str, analyst: str, call: str | None) -> Charge:
+def _taken(draft: LedgerDraft, budget: Budget, scope: str, analyst: str, call: str | None) -> Charge:
     return draft.account(scope).spent + _aside(draft, budget, analyst, call)
 
 
-def _aside(draft: Draft, budget: Budget, analyst: str, call: str | None) -> Charge:
+def _aside(draft: LedgerDraft, budget: Budget, analyst: str, call: str | None) -> Charge:
     """Return the room of a budget that is set aside for other calls in progress."""
     return draft.set_aside(budget.cohort, by=None if budget.analyst is None else analyst, but=call)
 
 
 def budget_status(
-    draft: Draft, cohort: str, *, analyst: str, charge: Charge | None = None, call: str | None = None
+    draft: LedgerDraft, cohort: str, *, analyst: str, charge: Charge | None = None, call: str | None = None
 ) -> tuple[BudgetStatus, ...]:
     """Return the status of each budget that applies to an analyst's charge, now or after one more `charge`.
 
@@ -225,7 +237,7 @@ def budget_status(
     return tuple(found)
 
 
-def analysts(draft: Draft, cohort: str) -> tuple[str, ...]:
+def analysts(draft: LedgerDraft, cohort: str) -> tuple[str, ...]:
     """Return the named analysts who have a budget for a cohort or spent on it, as their names were first written."""
     beginning = scope_of(cohort).partition(",")[0] + ","
     spent = [json.loads(name.removeprefix(ACCOUNT)) for name in draft.rows.names(account_name(beginning))]
@@ -248,7 +260,7 @@ def smallest(found: Iterable[BudgetStatus]) -> Left:
     )
 
 
-def spent_words(spent: Charge, rule: Rule) -> str:
+def spent_words(spent: Charge, rule: BudgetRule) -> str:
     """Return the amount spent in words: epsilon and delta by addition, and the sum of rho if the rule counts it."""
     delta = spent.delta
     if rule.delta_convert:  # a question's delta is divided as the budget's is

@@ -80,7 +80,7 @@ PUT_NODE = (
 )
 
 
-class Rows:
+class StoreRows:
     """The content of the store, read inside one transaction."""
 
     def __init__(self, run: Run, scan: Callable[[str, tuple[Any, ...]], Iterator[tuple[Any, ...]]]) -> None:
@@ -192,7 +192,7 @@ def write_statements(writes: Writes) -> Iterator[tuple[str, list[tuple[Any, ...]
         yield MOVE_HEAD, [(*moved, before.number, before.hash)]
 
 
-Work = Callable[[Rows], Writes | None]
+Work = Callable[[StoreRows], Writes | None]
 
 
 class NotAsSigned(Exception):
@@ -226,7 +226,7 @@ class LedgerStore(ABC):
         """
 
     @abstractmethod
-    def reading(self) -> AbstractContextManager[Rows]:
+    def reading(self) -> AbstractContextManager[StoreRows]:
         """Return the rows as of one moment."""
 
     @abstractmethod

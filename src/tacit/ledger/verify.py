@@ -40,7 +40,7 @@ from tacit.ledger.rotation import is_signed
 from tacit.ledger.set_aside import aside_changes
 from tacit.ledger.spelling import NAMES, folded
 from tacit.ledger.state import place_of, whole_state
-from tacit.ledger.store import Rows
+from tacit.ledger.store import StoreRows
 from tacit.privacy import event_from_dict
 
 # ---- entries that need no parsing ------------------------------------------------------------------------------------
@@ -136,7 +136,7 @@ class Verified:
     keys_before: tuple[tuple[int, str], ...] = ()  # each with the entry that ended it
 
 
-def verify(rows: Rows) -> Verified:
+def verify(rows: StoreRows) -> Verified:
     """Return what was found whole, or refuse the ledger, naming the first entry or total that does not follow."""
     head = rows.head()
     if head is None:
@@ -150,7 +150,7 @@ def verify(rows: Rows) -> Verified:
     return Verified(replay.number, replay.kinds, replay.hash, fingerprint(replay.public_key), before)
 
 
-def _check_state(rows: Rows, head: Head, state: dict[str, str]) -> None:
+def _check_state(rows: StoreRows, head: Head, state: dict[str, str]) -> None:
     """Refuse a stored state that differs, name by name and node by node, from the sum of the entries."""
     stored = {}
     for name, place, value in rows.values():

@@ -114,7 +114,9 @@ def choose(
         raise InvalidParameter(
             "give either domain or between, not both\nhint: e.g. choose(['yes', 'no'], epsilon=1, people=1000)"
         )
-    candidates = [_mean(between, exact, count)] if domain is None else _counts(read_labels(domain).size, exact, count)
+    candidates = (
+        [_mean_candidate(between, exact, count)] if domain is None else _counts(read_labels(domain).size, exact, count)
+    )
     fitting = [candidate for candidate in candidates if candidate.report_bytes <= report_bytes_max]
     if not fitting:
         raise InvalidParameter(
@@ -139,7 +141,7 @@ def _counts(size: int, epsilon: Fraction, people: int) -> list[Candidate]:
     return candidates
 
 
-def _mean(between: Any, epsilon: Fraction, people: int) -> Candidate:
+def _mean_candidate(between: Any, epsilon: Fraction, people: int) -> Candidate:
     protocol = MeanResponse(epsilon)
     asked = read_range(between, protocol.grid_bits)
     variance = max(protocol.variance(value) for value in (Fraction(0), Fraction(1, 2)))

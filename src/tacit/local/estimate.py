@@ -117,7 +117,7 @@ class FrequencyEstimate(FromReports):
                 strict=True,
             )
         ]
-        return {"rows": rows, **_about(self.basis), "flags": list(self.flags)}
+        return {"rows": rows, **_basis_record(self.basis), "flags": list(self.flags)}
 
     def __str__(self) -> str:
         order = np.argsort(-self.counts, kind="stable")[:SHOWN_ROWS]
@@ -163,7 +163,7 @@ class MeanEstimate(FromReports):
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain values, for JSON."""
         row = {"mean": self.mean, "mean_low": self.low, "mean_high": self.high}
-        return {"rows": [row] if self.mean is not None else [], **_about(self.basis)}
+        return {"rows": [row] if self.mean is not None else [], **_basis_record(self.basis)}
 
     def __str__(self) -> str:
         if self.mean is None:
@@ -187,7 +187,7 @@ class AttributesEstimate(FromReports):
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain values, for JSON: a row for each answer of each attribute."""
         rows = [{"attribute": name, **row} for name, each in self.attributes.items() for row in each.to_dict()["rows"]]
-        return {"rows": rows, **_about(self.basis)}
+        return {"rows": rows, **_basis_record(self.basis)}
 
     def __str__(self) -> str:
         parts = [f"{name}\n" + "\n".join(str(each).splitlines()[:-1]) for name, each in self.attributes.items()]
@@ -220,7 +220,7 @@ def estimate_mean(question: Range, protocol: MeanResponse, tally: NDArray[Any], 
     return MeanEstimate(mean, least, most, question, protocol, basis)
 
 
-def _about(basis: Basis) -> dict[str, Any]:
+def _basis_record(basis: Basis) -> dict[str, Any]:
     return {
         "used": basis.used,
         "rejected": sum(basis.rejected.values()),
@@ -271,7 +271,7 @@ def find_strings(question: Text, protocol: PrefixHashing, tally: NDArray[Any], b
     for level in range(protocol.levels - 1):
         candidates = _with_middle(prefixes, protocol, level)
         reports, counts = protocol.count_extensions(tally, level, candidates)
-        prefixes = _kept(candidates, counts, reports, protocol, level)
+        prefixes = _kept_prefixes(candidates, counts, reports, protocol, level)
         if not len(prefixes):
             break
     reports, supports = protocol.count_strings(tally, prefixes)
@@ -304,7 +304,7 @@ def _with_middle(prefixes: NDArray[np.uint8], protocol: PrefixHashing, level: in
     return np.array(rows, dtype=np.uint8).reshape(len(rows), protocol.length)
 
 
-def _kept(
+def _kept_prefixes(
     candidates: NDArray[np.uint8], counts: Integers, reports: int, protocol: PrefixHashing, level: int
 ) -> NDArray[np.uint8]:
     """Return the extended prefixes with the most support."""
@@ -334,7 +334,9 @@ LINE_LETTERS = (64, 110)
 
 def plot_counts(estimate: "FrequencyEstimate", path: str) -> None:
     """Write the largest counts with their intervals, in the form the path's ending asks for."""
-    cells = tuple(_bar(estimate, int(index)) for index in np.argsort(-estimate.counts, kind="stable")[:BARS_MOST])
+    cells = tuple(
+        _count_cell(estimate, int(index)) for index in np.argsort(-estimate.counts, kind="stable")[:BARS_MOST]
+    )
     drawn = Sheet(
         panels=(Panel("estimated count", "bar", cells),),
         axis="value",
@@ -350,7 +352,7 @@ def plot_counts(estimate: "FrequencyEstimate", path: str) -> None:
     write(page(chart(drawn), title="Estimated counts", notes=notes, letters=LINE_LETTERS), Path(path))
 
 
-def _bar(estimate: "FrequencyEstimate", index: int) -> SheetCell:
+def _count_cell(estimate: "FrequencyEstimate", index: int) -> SheetCell:
     count, low, high = (float(each[index]) for each in (estimate.counts, estimate.low, estimate.high))
     text = f"{count:,.0f}  ({low:,.0f} … {high:,.0f})"
     return SheetCell(str(estimate.values[index]), None, "", count, low, high, text)

@@ -167,11 +167,11 @@ class Tradeoff:
     confidence: Fraction
 
     def __str__(self) -> str:
-        head = [f"For {KINDS[self.kind]} ({_percent(self.confidence)} of the time within):"]
+        head = [f"For {KINDS[self.kind]} ({_chance_words(self.confidence)} of the time within):"]
         if self.kind in ("counts", "maximum"):
             head.append(f"k = {self.k:,}, of which one person touches {self.touched:,}")
         title = f"{'':<26} {'people':>14} {'error':>11} {'in people':>12} {'ε':>9}"
-        lines = [_line(row, self.asked) for row in self.rows]
+        lines = [_tradeoff_line(row, self.asked) for row in self.rows]
         tail = f"δ = {show(self.delta)} for Gaussian noise and shuffled reports. {_NEIGHBOURS[self.kind]}"
         return "\n".join([*head, title, *lines, tail])
 
@@ -255,7 +255,7 @@ def _solve(law: Accuracy, *, people: int | None, error: Number | None, epsilon: 
     epsilon_value = None if epsilon is None else positive(decimal_meaning(epsilon, name="epsilon"), name="epsilon")
     if epsilon_value is not None:
         within(epsilon_value, name="epsilon", least=EPSILON_LEAST, most=EPSILON_MOST)
-    goal = None if error is None else _share(error)
+    goal = None if error is None else _error_share(error)
     count = None if people is None else whole(people, name="people")
     if count is not None and epsilon_value is not None:
         return Row(law.mechanism, count, law.error(count, epsilon_value), epsilon_value)
@@ -294,7 +294,7 @@ def _four_digits_up(value: Fraction) -> Fraction:
     return near if near >= value else near * Fraction(1001, 1000)
 
 
-def _share(error: Number) -> Fraction:
+def _error_share(error: Number) -> Fraction:
     exact = decimal_meaning(error, name="error")
     within(exact, name="error", least=ERROR_LEAST, most=Fraction(1))
     if not 0 < exact < 1:
@@ -302,7 +302,7 @@ def _share(error: Number) -> Fraction:
     return exact
 
 
-def _line(row: Row, asked: Asked) -> str:
+def _tradeoff_line(row: Row, asked: Asked) -> str:
     if row.people is None or row.error is None or row.epsilon is None:
         return f"{row.mechanism:<26} {_NONE[asked]}"
     off = row.error * row.people
@@ -311,7 +311,7 @@ def _line(row: Row, asked: Asked) -> str:
     return f"{row.mechanism:<26} {row.people:>14,} {error:>11} {shown:>12} {float(row.epsilon):>9.4g}"
 
 
-def _percent(share: Fraction) -> str:
+def _chance_words(share: Fraction) -> str:
     return f"{float(share) * 100:g} %"
 
 
@@ -333,7 +333,7 @@ POINTS = 13
 def write_curves(found: Tradeoff, path: Path) -> Path:
     """Write the picture in the format of the path's ending, and return the path."""
     check_path(path)
-    return write(_drawn(found, points(found)), path)
+    return write(_curves_page(found, points(found)), path)
 
 
 def points(found: Tradeoff) -> list[Point]:
@@ -362,7 +362,7 @@ def points(found: Tradeoff) -> list[Point]:
     return drawn
 
 
-def _drawn(found: Tradeoff, drawn: list[Point]) -> Spec:
+def _curves_page(found: Tradeoff, drawn: list[Point]) -> Spec:
     row = found.rows[0]
     if found.asked == "epsilon":
         title, name, form = f"The ε that an error of {_percent_of(row.error)} takes", "ε", "~g"

@@ -93,7 +93,7 @@ def line_panel(
         "encoding": place | {"color": colour, "size": size},
     }
     marks["encoding"]["shape"] = _by_line(names, [look.shape for look in looks.values()], legend)
-    layer = [*_levels(levels, y, width), *_curve(curve, x, y), *([through] if joined else []), marks, *more]
+    layer = [*_levels(levels, y, width), *_dashed_curve(curve, x, y), *([through] if joined else []), marks, *more]
     panel: Spec = {"width": width, "height": height, "layer": layer}
     return panel | ({"title": _panel_title(title)} if title else {})
 
@@ -155,7 +155,7 @@ def _levels(levels: Sequence[LevelLine], y: Axis, width: int) -> list[Spec]:
     return shown
 
 
-def _curve(curve: Sequence[tuple[float, float, str]], x: Axis, y: Axis) -> list[Spec]:
+def _dashed_curve(curve: Sequence[tuple[float, float, str]], x: Axis, y: Axis) -> list[Spec]:
     """Return a dashed curve; the words stand at the points that have some."""
     if not curve:
         return []

@@ -88,17 +88,19 @@ def chart(drawn: Sheet) -> Spec:
     if not drawn.labels:
         return {"data": {"values": [{}]}, "mark": {"type": "text", "text": "no group was shown", "color": PALE}}
     if drawn.axis is None:
-        parts = [_curve(panel, drawn) if panel.kind == "fan" else _strip(panel, drawn) for panel in drawn.panels]
+        parts = [
+            _quantile_curve(panel, drawn) if panel.kind == "fan" else _strip(panel, drawn) for panel in drawn.panels
+        ]
         return {"vconcat": parts, "spacing": 22}
     faceted = drawn.group is not None and (
         len(drawn.groups) > COLOURS_MOST or any(panel.kind == "fan" for panel in drawn.panels)
     )
     if drawn.order == "none":
         across = 1 if faceted else drawn.size.panels_across
-        parts = [_rows(panel, drawn, first=place % across == 0) for place, panel in enumerate(drawn.panels)]
+        parts = [_label_rows(panel, drawn, first=place % across == 0) for place, panel in enumerate(drawn.panels)]
     else:
         across = 1
-        parts = [_scale(panel, drawn) for panel in drawn.panels]
+        parts = [_number_scale(panel, drawn) for panel in drawn.panels]
     if faceted:
         parts = [_facets(part, drawn) for part in parts]
     if len(parts) == 1:
@@ -117,11 +119,11 @@ def _strip(panel: Panel, drawn: Sheet) -> Spec:
         "height": 34,
         "data": _data(panel, label=panel.name),
         "encoding": {"y": _labels_axis([panel.name], drawn.size)},
-        "layer": [*_interval("x", cap=10), _point("x"), *_words(drawn.size, drawn.size.rows)],
+        "layer": [*_interval("x", cap=10), _point("x"), *_number_words(drawn.size, drawn.size.rows)],
     }
 
 
-def _curve(panel: Panel, drawn: Sheet) -> Spec:
+def _quantile_curve(panel: Panel, drawn: Sheet) -> Spec:
     """Return quantiles without keys: how high each one is."""
     x = {
         "field": "percent",
@@ -130,7 +132,10 @@ def _curve(panel: Panel, drawn: Sheet) -> Spec:
         "scale": {"domain": [0, 100]},
         "axis": {"grid": False},
     }
-    line = {"mark": {"type": "line", "color": BLUE, "strokeWidth": 2}, "encoding": {"y": _number("value", panel.name)}}
+    line = {
+        "mark": {"type": "line", "color": BLUE, "strokeWidth": 2},
+        "encoding": {"y": _number_channel("value", panel.name)},
+    }
     return {
         "width": drawn.size.rows,
         "height": 240,
@@ -140,7 +145,7 @@ def _curve(panel: Panel, drawn: Sheet) -> Spec:
     }
 
 
-def _rows(panel: Panel, drawn: Sheet, *, first: bool) -> Spec:
+def _label_rows(panel: Panel, drawn: Sheet, *, first: bool) -> Spec:
     """Return a row for each label, from top to bottom; groups side by side in a row."""
     several = len(drawn.panels) > 1
     width = drawn.size.rows_of_several if several else drawn.size.rows
@@ -164,7 +169,7 @@ def _rows(panel: Panel, drawn: Sheet, *, first: bool) -> Spec:
         height = {"step": step, "for": "offset"}
     layer = _row_marks(panel, coloured=coloured, step=step, title=None if several else panel.name)
     if rows <= TEXTS_MOST and panel.kind != "fan" and step > 11 and (coloured or drawn.group is None):
-        layer += _words(drawn.size, width)
+        layer += _number_words(drawn.size, width)
     return {"width": width, "height": height, "data": _data(panel), "encoding": encoding, "layer": layer}
 
 
@@ -172,9 +177,9 @@ def _row_marks(panel: Panel, *, coloured: bool, step: int, title: str | None) ->
     missing = _missing()
     if panel.kind == "fan":
         reach = {
-            "transform": _reach(),
+            "transform": _interval_reach(),
             "mark": {"type": "rule", "color": SKY, "strokeWidth": 1.2},
-            "encoding": {"x": _number("from", title), "x2": {"field": "to"}},
+            "encoding": {"x": _number_channel("from", title), "x2": {"field": "to"}},
         }
         return [reach, *_bands(panel, step, title), *_middle_marks(panel, "x"), missing]
     if panel.kind == "point":
@@ -182,13 +187,13 @@ def _row_marks(panel: Panel, *, coloured: bool, step: int, title: str | None) ->
         return [*lines, _point("x", coloured=coloured), missing]
     look: Spec = {} if coloured else {"height": {"band": 0.72}, "color": SKY}
     mark = {"type": "bar", "opacity": 0.85} | look
-    shown = {"mark": mark, "encoding": {"x": _number("value", title, zero=True)}}
+    shown = {"mark": mark, "encoding": {"x": _number_channel("value", title, zero=True)}}
     return [shown, *_interval("x", cap=step * 0.4, zero=True), missing]
 
 
 def _bands(panel: Panel, step: int, title: str | None) -> list[Spec]:
     """Return bars from a low quantile to the high one opposite, the outer ones thin."""
-    pairs = _pairs(panel)
+    pairs = _quantile_pairs(panel)
     layers = []
     for place, (low, high) in enumerate(pairs):
         thick = step * (0.25 + 0.5 * (place + 1) / len(pairs))
@@ -196,13 +201,13 @@ def _bands(panel: Panel, step: int, title: str | None) -> list[Spec]:
             {
                 "transform": _paired(low, high),
                 "mark": {"type": "bar", "color": SKY, "opacity": 0.35, "height": thick},
-                "encoding": {"x": _number("from", title), "x2": {"field": "to"}},
+                "encoding": {"x": _number_channel("from", title), "x2": {"field": "to"}},
             }
         )
     return layers
 
 
-def _scale(panel: Panel, drawn: Sheet) -> Spec:
+def _number_scale(panel: Panel, drawn: Sheet) -> Spec:
     """Return numbers along a scale of numbers or times, from left to right."""
     several = len(drawn.panels) > 1
     coloured = drawn.group is not None and len(drawn.groups) <= COLOURS_MOST and panel.kind != "fan"
@@ -221,23 +226,23 @@ def _scale(panel: Panel, drawn: Sheet) -> Spec:
 def _scale_marks(panel: Panel, *, coloured: bool, size: float, title: str | None) -> list[Spec]:
     cap = min(10.0, size * 0.5)
     if panel.kind == "fan":
-        shades = [(_reach(), 0.12), *((_paired(low, high), 0.28) for low, high in _pairs(panel))]
+        shades = [(_interval_reach(), 0.12), *((_paired(low, high), 0.28) for low, high in _quantile_pairs(panel))]
         areas = [
             {
                 "transform": ends,
                 "mark": {"type": "area", "color": BLUE, "opacity": opacity},
-                "encoding": {"y": _number("from", title), "y2": {"field": "to"}},
+                "encoding": {"y": _number_channel("from", title), "y2": {"field": "to"}},
             }
             for ends, opacity in shades
         ]
         return [*areas, *_middle_marks(panel, "y")]
     if panel.kind == "bar" and not coloured:
         mark = {"type": "bar", "color": SKY, "opacity": 0.85, "size": size}
-        bars = {"mark": mark, "encoding": {"y": _number("value", title, zero=True)}}
+        bars = {"mark": mark, "encoding": {"y": _number_channel("value", title, zero=True)}}
         return [bars, *_interval("y", cap=cap, zero=True)]
     line = {"mark": {"type": "line", "strokeWidth": 1.5, "opacity": 0.6} | ({} if coloured else {"color": BLUE})}
     zero = panel.kind == "bar"
-    line["encoding"] = {"y": _number("value", title, zero=zero)}
+    line["encoding"] = {"y": _number_channel("value", title, zero=zero)}
     lines = _interval("y", cap=cap, zero=zero, coloured=coloured)
     return [line, *lines, _point("y", size=30, zero=zero, coloured=coloured)]
 
@@ -295,7 +300,7 @@ def _labels_axis(labels: Sequence[str], size: Size, *, shown: bool = True) -> Sp
     }
 
 
-def _number(field: str, title: str | None, *, zero: bool = False) -> Spec:
+def _number_channel(field: str, title: str | None, *, zero: bool = False) -> Spec:
     # d3 says G for a billion, people say B
     words = "abs(datum.value) >= 1e7 ? replace(format(datum.value, '~s'), 'G', 'B') : datum.label"
     axis = {"tickCount": 5, "labelExpr": words, "labelOverlap": True, "labelFlush": False}
@@ -314,7 +319,7 @@ def _interval(
     """Return the line from the low to the high end, with caps; None if the number is missing."""
     chosen = [{"filter": f"isValid(datum.value) && {only}"}]
     ink: Spec = {} if coloured else {"color": {"value": INK}}
-    scale = _number("low", title, zero=zero)
+    scale = _number_channel("low", title, zero=zero)
     lines: list[Spec] = [
         {
             "transform": chosen,
@@ -330,7 +335,7 @@ def _interval(
 
 def _point(along: str, *, size: int = 46, zero: bool = False, coloured: bool = False) -> Spec:
     mark: Spec = {"type": "point", "filled": True, "size": size, "opacity": 1}
-    encoding: Spec = {along: _number("value", None, zero=zero)}
+    encoding: Spec = {along: _number_channel("value", None, zero=zero)}
     if coloured:
         encoding["shape"] = {
             "field": "group",
@@ -342,7 +347,7 @@ def _point(along: str, *, size: int = 46, zero: bool = False, coloured: bool = F
     return {"mark": mark if coloured else mark | {"color": BLUE}, "encoding": encoding}
 
 
-def _words(size: Size, width: int) -> list[Spec]:
+def _number_words(size: Size, width: int) -> list[Spec]:
     """Return each number and its interval in words, in a column at the right, if there is a place for it."""
     mark = {"type": "text", "align": "left", "fontSize": 11, "color": PALE}
     encoding = {"x": {"value": width + 10}, "text": {"field": "text", "type": "nominal"}, "color": {"value": PALE}}
@@ -357,7 +362,7 @@ def _missing() -> Spec:
     return {"transform": [{"filter": "!isValid(datum.value)"}], "mark": mark, "encoding": encoding}
 
 
-def _pairs(panel: Panel) -> list[tuple[float, float]]:
+def _quantile_pairs(panel: Panel) -> list[tuple[float, float]]:
     """Return each quantile with the one opposite, from the outside in."""
     percents = sorted({cell.percent for cell in panel.cells})
     return [(low, high) for low, high in zip(percents, reversed(percents), strict=True) if low < high]
@@ -369,13 +374,13 @@ def _middle_marks(panel: Panel, along: str) -> list[Spec]:
     if len(percents) % 2 == 0:
         return []
     only = f"datum.percent === {percents[len(percents) // 2]}"
-    line = {"mark": {"type": "line", "color": BLUE}, "encoding": {"y": _number("value", None)}}
+    line = {"mark": {"type": "line", "color": BLUE}, "encoding": {"y": _number_channel("value", None)}}
     marks = [*([line] if along == "y" else []), _point(along, size=36)]
     chosen: list[Spec] = [{"transform": [{"filter": only}], **mark} for mark in marks]
     return [*chosen[:-1], *_interval(along, cap=0, only=only), chosen[-1]]
 
 
-def _reach() -> list[Spec]:
+def _interval_reach() -> list[Spec]:
     """Return how far the intervals of the outermost quantiles go."""
     ends = [{"op": "min", "field": "low", "as": "from"}, {"op": "max", "field": "high", "as": "to"}]
     return [{"aggregate": ends, "groupby": ["label", "place", "group"]}]

@@ -58,24 +58,26 @@ class NoisyTable:
 
         `stamp` identifies the state of the files that were read, `basis` the facts that its plan was made from.
         """
-        return _text({"format": FORMAT, **self._record()}, stamp, basis)
+        return _json_as_kept({"format": FORMAT, **self._record()}, stamp, basis)
 
     @classmethod
     def from_json(cls, text: str) -> "NoisyTable":
         """Return the table that `to_json` wrote."""
-        return cls._from_record(_read(text, FORMAT))
+        return cls._from_record(_read_json(text, FORMAT))
 
     @staticmethod
     def all_to_json(
         tables: "Sequence[NoisyTable]", *, stamp: str | None = None, basis: Mapping[str, Any] | None = None
     ) -> str:
         """Return several tables that were released together as one text for the ledger."""
-        return _text({"format": FORMAT_TOGETHER, "together": [table._record() for table in tables]}, stamp, basis)
+        return _json_as_kept(
+            {"format": FORMAT_TOGETHER, "together": [table._record() for table in tables]}, stamp, basis
+        )
 
     @classmethod
     def all_from_json(cls, text: str) -> "tuple[NoisyTable, ...]":
         """Return the tables that `all_to_json` wrote."""
-        return tuple(map(cls._from_record, _read(text, FORMAT_TOGETHER)["together"]))
+        return tuple(map(cls._from_record, _read_json(text, FORMAT_TOGETHER)["together"]))
 
     def _record(self) -> dict[str, Any]:
         record = {"keys": keys_record(self.keys), "parts": self.parts, "totals": self.totals}
@@ -102,7 +104,7 @@ def keys_from(record: Sequence[Sequence[Any]]) -> tuple[Key, ...]:
     return tuple(tuple(_key_from_json(part) for part in key) for key in record)
 
 
-def _text(record: dict[str, Any], stamp: str | None, basis: Mapping[str, Any] | None) -> str:
+def _json_as_kept(record: dict[str, Any], stamp: str | None, basis: Mapping[str, Any] | None) -> str:
     """Return a record as the ledger keeps it; empty parts are left out."""
     totals = {"totals": record["totals"]} if record.get("totals") else {}
     record = {name: value for name, value in record.items() if name != "totals"}
@@ -111,7 +113,7 @@ def _text(record: dict[str, Any], stamp: str | None, basis: Mapping[str, Any] | 
     return json.dumps(record, separators=(",", ":"))
 
 
-def _read(text: str, wanted: int) -> dict[str, Any]:
+def _read_json(text: str, wanted: int) -> dict[str, Any]:
     record: dict[str, Any] = json.loads(text)
     if record.get("format") != wanted:
         raise LedgerError("this answer was stored by a newer version of tacit\nhint: update tacit to read it")

@@ -67,7 +67,7 @@ class Curator:
         asked = {"table": name, **_amounts(budget), "reason": reason, **_whose(analyst, period)}
         found = self._post("grants", asked)
         note = "" if found.get("note") is None else f"\n{found['note']}"
-        return f"{found['table']}: {found['budget']} from now on{_left(found)}{note}"
+        return f"{found['table']}: {found['budget']} from now on{_words_of_left(found)}{note}"
 
     def revoke(self, name: str, *, analyst: str | None = None, period: str | None = None, reason: str) -> str:
         """Stop all further spending under a budget, from now on and for the record."""
@@ -81,7 +81,7 @@ class Curator:
 
         `options` are those of a table in a tacit.toml: columns, rows_per_unit, population, hold and more.
         """
-        asked = {"name": name, "source": source, "unit": unit, **_plain(options)}
+        asked = {"name": name, "source": source, "unit": unit, **_as_travelling(options)}
         asked |= {} if budget is None else {"budget": _amounts(budget)}
         found: Mapping[str, Any] = self._post("tables", asked)
         return found
@@ -145,7 +145,7 @@ def _whose(analyst: str | None, period: str | None) -> dict[str, str]:
     return {name: value for name, value in given.items() if value is not None}
 
 
-def _left(found: Mapping[str, Any]) -> str:
+def _words_of_left(found: Mapping[str, Any]) -> str:
     return "" if found.get("left") is None else f"; left: {found['left']}"
 
 
@@ -157,14 +157,14 @@ def _amounts(budget: Loss) -> dict[str, str]:
     return {name: to_text(amount) for name, amount in given.items() if amount or name != "delta"}
 
 
-def _plain(value: Any) -> Any:
+def _as_travelling(value: Any) -> Any:
     """Return options as they travel: numbers with a point are exact text, and days are tagged."""
     if isinstance(value, RowUnit):
         return "ROW"
     if isinstance(value, Mapping):
-        return {str(name): _plain(each) for name, each in value.items() if each is not None}
+        return {str(name): _as_travelling(each) for name, each in value.items() if each is not None}
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
+        return [_as_travelling(each) for each in value]
     if isinstance(value, float):
         return to_text(decimal_meaning(value, name="a number"))
     return tagged(value)

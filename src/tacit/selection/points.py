@@ -23,7 +23,7 @@ ROWS_AT_ONCE = 1 << 18
 
 
 @dataclass(frozen=True)
-class Parts:
+class GroupRows:
     """For each group the rows rows[start:end], rising, and the points low … high that may be drawn.
 
     With a `shift`, a point stands for 2^shift neighbouring values: rows count as their value without its last bits.
@@ -38,7 +38,7 @@ class Parts:
     shift: int = 0
     before: Integers | None = None
 
-    def only(self, indices: slice | Integers) -> "Parts":
+    def only(self, indices: slice | Integers) -> "GroupRows":
         """Return some of the groups."""
         return replace(
             self, starts=self.starts[indices], ends=self.ends[indices], low=self.low[indices], high=self.high[indices]
@@ -105,7 +105,7 @@ def rows_below(rows: Integers, starts: Integers, ends: Integers, values: Integer
     return low - starts
 
 
-def draw_points(parts: Parts, aim: Aim, bits: Bits) -> Integers:
+def draw_points(parts: GroupRows, aim: Aim, bits: Bits) -> Integers:
     """Return a point of low … high for each group, with chance proportional to exp(-slope·score).
 
     Privacy: exactly that law, given uniform bits; `slope` is for the caller to choose.
@@ -114,7 +114,7 @@ def draw_points(parts: Parts, aim: Aim, bits: Bits) -> Integers:
     reach = aim.reach(points)
     drawn = np.empty(len(parts.starts), dtype=np.int64)
     for indices in _turns(np.minimum(parts.ends - parts.starts, 2 * reach + 1)):
-        drawn[indices] = _draw(parts.only(indices), aim, reach, bits)
+        drawn[indices] = _draw_points(parts.only(indices), aim, reach, bits)
     return drawn
 
 
@@ -126,7 +126,7 @@ def _turns(sizes: Integers) -> Iterator[slice]:
         yield slice(int(start), int(end))
 
 
-def _draw(parts: Parts, aim: Aim, reach: int, bits: Bits) -> Integers:
+def _draw_points(parts: GroupRows, aim: Aim, reach: int, bits: Bits) -> Integers:
     found = Stretches.of(parts, aim, reach)
     words = bits.words(len(parts.starts))
     # where fewer rows are than are aimed inside, no score is 0; only differences of scores matter
@@ -158,7 +158,7 @@ class Stretches:
     edges: Integers
 
     @classmethod
-    def of(cls, parts: Parts, aim: Aim, reach: int) -> "Stretches":
+    def of(cls, parts: GroupRows, aim: Aim, reach: int) -> "Stretches":
         """Return the stretches around the rows at most `reach` from the rank aimed at."""
         starts, sizes = parts.starts, parts.sizes
         middle = np.clip((aim.down * sizes + aim.at) // (aim.up + aim.down), 0, sizes)
@@ -176,7 +176,7 @@ class Stretches:
         return cls._between(parts, aim, values, group, below)
 
     @classmethod
-    def _between(cls, parts: Parts, aim: Aim, values: Integers, group: Integers, below: Integers) -> "Stretches":
+    def _between(cls, parts: GroupRows, aim: Aim, values: Integers, group: Integers, below: Integers) -> "Stretches":
         """Return the stretches of different values, each with the rows below it; ties at either edge are completed."""
         rows, starts, ends = parts.rows, parts.starts, parts.ends
         entries = np.bincount(group, minlength=len(starts))

@@ -20,7 +20,7 @@ import numpy as np
 
 from tacit.noise import Bits, Keystream
 from tacit.privacy import Integers, whole
-from tacit.selection.points import ROWS_AT_ONCE, Aim, Parts, draw_points, rows_below
+from tacit.selection.points import ROWS_AT_ONCE, Aim, GroupRows, draw_points, rows_below
 from tacit.selection.weights import index_in_each, settle
 
 # More rows than any table has: an end that is the range's holds whatever lies beyond.
@@ -77,7 +77,9 @@ def prior_weights(count: int) -> Integers:
     return np.array(weights, dtype=np.int64)
 
 
-def draw_intervals(parts: Parts, middles: Integers, reach: Reach, height: int, bits: Bits) -> tuple[Integers, Integers]:
+def draw_intervals(
+    parts: GroupRows, middles: Integers, reach: Reach, height: int, bits: Bits
+) -> tuple[Integers, Integers]:
     """Return the low and the high ends of an interval around each group's point, in 0 … height.
 
     Privacy: an exponential mechanism over the rungs, with scores that one unit moves within the range the slope is for.
@@ -103,7 +105,7 @@ def draw_intervals(parts: Parts, middles: Integers, reach: Reach, height: int, b
     return low, high
 
 
-def _scores(parts: Parts, middles: Integers, reach: Reach, rungs: Integers, height: int) -> Integers:
+def _scores(parts: GroupRows, middles: Integers, reach: Reach, rungs: Integers, height: int) -> Integers:
     """Return (group, rung): how far the rows between the quantile and an end are from those wanted.
 
     A rung is too wide only if the one before it has too many rows: so the first that is wide enough has score 0.
@@ -222,15 +224,15 @@ def draw_quantiles(
     if not groups:
         return found
     zeros = np.zeros(groups, np.int64)
-    own = Parts(exact_steps, starts, ends, zeros, np.full(groups, height), before=_running(exact_weights))
+    own = GroupRows(exact_steps, starts, ends, zeros, np.full(groups, height), before=_running(exact_weights))
     if len(targets) == 1:
-        middles = [_draw(own, targets[0], rate, height, bits)]
+        middles = [_draw_target(own, targets[0], rate, height, bits)]
     else:
         parts = _spread(own, exact_weights, height, bits)
-        middles = [drawn >> TIE_BITS for drawn in _split(parts, targets, rate, int(parts.high[0]), bits)]
+        middles = [drawn >> TIE_BITS for drawn in _split_rows(parts, targets, rate, int(parts.high[0]), bits)]
     heaviest = 1 if exact_weights is None else rate.rows_per_unit
     for at, (target, middle) in enumerate(zip(targets, middles, strict=True)):
-        low, high = draw_intervals(own, middle, _reach(target, ends_rate, heaviest), height, bits)
+        low, high = draw_intervals(own, middle, _scored_interval(target, ends_rate, heaviest), height, bits)
         found[at] = low, middle, high
     return found
 
@@ -240,7 +242,7 @@ def _running(weights: Integers | None) -> Integers | None:
     return None if weights is None else np.append(0, np.cumsum(weights, dtype=np.int64))
 
 
-def _spread(parts: Parts, weights: Integers | None, height: int, bits: Bits) -> Parts:
+def _spread(parts: GroupRows, weights: Integers | None, height: int, bits: Bits) -> GroupRows:
     """Return the groups' rows in sub-steps, group after group and rising, each row moved by its own random fraction."""
     starts, sizes = parts.starts, parts.ends - parts.starts
     edges = np.append(0, np.cumsum(sizes))
@@ -258,28 +260,28 @@ def _spread(parts: Parts, weights: Integers | None, height: int, bits: Bits) -> 
         fractions, weights = fractions[order], weights[indices[order]]
     rows = (rows << TIE_BITS) | (fractions & ((1 << TIE_BITS) - 1))
     top = np.full(len(starts), ((height + 1) << TIE_BITS) - 1)
-    return Parts(rows, edges[:-1], edges[1:], np.zeros(len(starts), np.int64), top, before=_running(weights))
+    return GroupRows(rows, edges[:-1], edges[1:], np.zeros(len(starts), np.int64), top, before=_running(weights))
 
 
-def _split(parts: Parts, targets: tuple[Target, ...], rate: Rate, top: int, bits: Bits) -> list[Integers]:
+def _split_rows(parts: GroupRows, targets: tuple[Target, ...], rate: Rate, top: int, bits: Bits) -> list[Integers]:
     if not targets:
         return []
     at = _middle([target.fraction for target in targets])
     middle = targets[at]
-    drawn = _draw(parts, middle, rate, top, bits)
+    drawn = _draw_target(parts, middle, rate, top, bits)
     below, above = targets[:at], targets[at + 1 :]
     cuts = _cuts(parts, drawn, own_below=not above or bool(below and middle.fraction < HALF))
     finest = SHARE_MAX if parts.before is None else SHARE_MAX_OF_WEIGHTS
     lower = tuple(_within(each, _share_below(each.fraction, middle.fraction), finest) for each in below)
     upper = tuple(_within(each, _share_above(each.fraction, middle.fraction), finest) for each in above)
     return [
-        *_split(replace(parts, ends=cuts, high=drawn), lower, rate, top, bits),
+        *_split_rows(replace(parts, ends=cuts, high=drawn), lower, rate, top, bits),
         drawn,
-        *_split(replace(parts, starts=cuts, low=drawn), upper, rate, top, bits),
+        *_split_rows(replace(parts, starts=cuts, low=drawn), upper, rate, top, bits),
     ]
 
 
-def _cuts(parts: Parts, drawn: Integers, *, own_below: bool) -> Integers:
+def _cuts(parts: GroupRows, drawn: Integers, *, own_below: bool) -> Integers:
     """Return where each group's rows are cut at the point drawn; rows at the point itself fall to one side.
 
     This side is public. The side is the one with fewer expected rows: of two rows the tenth is the first, and only
@@ -288,7 +290,7 @@ def _cuts(parts: Parts, drawn: Integers, *, own_below: bool) -> Integers:
     return parts.starts + rows_below(parts.rows, parts.starts, parts.ends, drawn + int(own_below))
 
 
-def _draw(parts: Parts, target: Target, rate: Rate, top: int, bits: Bits) -> Integers:
+def _draw_target(parts: GroupRows, target: Target, rate: Rate, top: int, bits: Bits) -> Integers:
     """Return a point for each group; the least and the greatest are the outer end of a point of a coarser grid."""
     shift = max(0, top.bit_length() - EXTREME_BITS) if target.is_extreme else 0
     if not shift:
@@ -328,7 +330,7 @@ def _aim(target: Target, rate: Rate) -> Aim:
     return Aim(up, down, 0, 1, 1, slope)
 
 
-def _reach(target: Target, rate: Rate, heaviest: int = 1) -> Reach:
+def _scored_interval(target: Target, rate: Rate, heaviest: int = 1) -> Reach:
     """Return how an interval is scored: a row too few between quantile and end, and a row too many."""
     if target.is_extreme:
         return Reach(target.fraction, target.reach, short=BEYOND, long=INSIDE, slope=rate.for_extreme())

@@ -28,7 +28,7 @@ FLOAT_MOST = 2.0**45
 
 def read_scores(scores: object, step: Fraction | None, *, least: int) -> Integers:
     """Return one whole number of steps for each candidate; there must be at least `least` of them."""
-    values = _read(scores)
+    values = _numbers_in(scores)
     if values.ndim != 1:
         raise InvalidParameter(
             f"scores must be one row of numbers, not an array of {values.ndim} dimensions\nhint: scores.ravel()"
@@ -54,7 +54,7 @@ def read_score(score: object, step: Fraction | None) -> int:
     return int(read_scores([score], step, least=1)[0])
 
 
-def _read(scores: object) -> NDArray[Any]:
+def _numbers_in(scores: object) -> NDArray[Any]:
     if isinstance(scores, list | tuple):
         values = np.empty(len(scores), dtype=object)
         values[:] = scores
@@ -66,11 +66,11 @@ def _read(scores: object) -> NDArray[Any]:
                 return values
         return values if kinds != {float} else values.astype(np.float64)
     if not hasattr(scores, "__array__") or isinstance(scores, np.generic):
-        raise _refuse(scores)
+        raise _not_scores(scores)
     array = np.asarray(scores)
     is_number = array.dtype.kind in "iuO" or (array.dtype.kind == "f" and array.dtype.itemsize <= 8)
     if not is_number:
-        raise _refuse(scores)
+        raise _not_scores(scores)
     return array
 
 
@@ -126,7 +126,7 @@ def _refuse_floats() -> InvalidParameter:
     )
 
 
-def _refuse(scores: object) -> InvalidParameter:
+def _not_scores(scores: object) -> InvalidParameter:
     return InvalidParameter(
         f"scores must be a list or an array of numbers, one per candidate, not {type(scores).__name__}"
         "\nhint: e.g. release([120, 98, 131])"
@@ -141,7 +141,7 @@ STEP_MIN, STEP_MAX = Fraction(1, 10**300), Fraction(10**300)
 
 
 @dataclass(frozen=True)
-class Terms:
+class SelectionTerms:
     """The public terms of a selection, as exact rationals."""
 
     epsilon: Fraction
@@ -182,14 +182,14 @@ class Terms:
         return f"epsilon={show(self.epsilon)}, sensitivity={show(self.sensitivity)}, monotone={self.monotone}{grid}"
 
 
-def read_terms(*, epsilon: Number, sensitivity: Number, monotone: bool, step: Number | None) -> Terms:
+def read_terms(*, epsilon: Number, sensitivity: Number, monotone: bool, step: Number | None) -> SelectionTerms:
     """Return the terms; refuse those that break a rule."""
     if not isinstance(monotone, bool):
         raise InvalidParameter(
             f"monotone must be True or False, not {type(monotone).__name__}"
             "\nhint: True if one unit moves all scores in the same direction, as counts under add/remove"
         )
-    terms = Terms(
+    terms = SelectionTerms(
         epsilon=positive(decimal_meaning(epsilon, name="epsilon"), name="epsilon"),
         sensitivity=sensitivity_meaning(sensitivity),
         monotone=monotone,

@@ -139,14 +139,14 @@ class AboveThreshold:
     def _answers(self, steps: Integers, runs: int, bits: Bits) -> list[NDArray[np.bool_]]:
         """Return the answers of `runs` independent runs on the same scores."""
         thresholds = self._noisy_thresholds(runs, bits)
-        noise = _draw(self.split.score_rate, runs * len(steps), bits)
+        noise = _draw_laplace(self.split.score_rate, runs * len(steps), bits)
         noisy = add_steps(np.tile(steps, runs), noise)
         above = noisy.reshape(runs, len(steps)) >= thresholds[:, np.newaxis]
         return [row[:length] for row, length in zip(above, self._lengths(above), strict=True)]
 
     def _noisy_thresholds(self, runs: int, bits: Bits) -> NDArray[Any]:
         exact = np.full(runs, self._threshold_steps, dtype=np.int64)
-        return add_steps(exact, _draw(self.split.threshold_rate, runs, bits))
+        return add_steps(exact, _draw_laplace(self.split.threshold_rate, runs, bits))
 
     def _lengths(self, above: NDArray[np.bool_]) -> list[int]:
         """Return how many answers each run gives: up to and including the last yes paid for."""
@@ -185,7 +185,7 @@ class Watch:
                 "this watch was made before a fork and answers only in its own process\nhint: make another"
             )
         steps = read_score(score, self.mechanism.terms.step)
-        noise = int(_draw(self.mechanism.split.score_rate, 1, Keystream())[0])
+        noise = int(_draw_laplace(self.mechanism.split.score_rate, 1, Keystream())[0])
         with self._lock:
             if self.left == 0:
                 raise BudgetExceeded(
@@ -216,5 +216,5 @@ def split_epsilon(epsilon: Fraction, moves: int, reach: int, answers: int) -> Sp
     )
 
 
-def _draw(rate: Fraction, n: int, bits: Bits) -> NDArray[Any]:
+def _draw_laplace(rate: Fraction, n: int, bits: Bits) -> NDArray[Any]:
     return laplace_tables(1 / rate, WIDTH).draw(n, bits)

@@ -129,7 +129,7 @@ def add_act(app: FastAPI, desk: Desk, who: Who, act: Act) -> None:
 
 def let_in(desk: Desk, curator: Person, record: Mapping[str, Any]) -> dict[str, Any]:
     """Let a person in, or end their time; for the record."""
-    name, reason = _text(record, "name"), _reason(record, curator)
+    name, reason = _text_field(record, "name"), _reason(record, curator)
     if _flag(record, "end"):
         if set(record) - {"name", "end", "reason"}:
             raise InvalidParameter('with "end", send only name and reason\nhint: name, end and reason')
@@ -138,7 +138,7 @@ def let_in(desk: Desk, curator: Person, record: Mapping[str, Any]) -> dict[str, 
         name,
         role=record.get("role", "analyst"),
         tables=record.get("tables"),
-        until=None if record.get("until") is None else _text(record, "until"),
+        until=None if record.get("until") is None else _text_field(record, "until"),
         reason=reason,
     )
     return _person_record(person)
@@ -146,8 +146,8 @@ def let_in(desk: Desk, curator: Person, record: Mapping[str, Any]) -> dict[str, 
 
 def make_token(desk: Desk, curator: Person, record: Mapping[str, Any]) -> dict[str, Any]:
     """Make a token and return its secret, this once."""
-    until = None if record.get("until") is None else _text(record, "until")
-    secret = desk.ledger.new_token(_text(record, "name"), until=until, reason=_reason(record, curator))
+    until = None if record.get("until") is None else _text_field(record, "until")
+    secret = desk.ledger.new_token(_text_field(record, "name"), until=until, reason=_reason(record, curator))
     id = secret.split("_")[1]
     return {"id": id, "token": secret, "note": "shown this once; the ledger keeps only its hash"}
 
@@ -165,7 +165,7 @@ def stop_token(desk: Desk, id: str, reason: str) -> dict[str, Any]:
 
 def grant(desk: Desk, curator: Person, record: Mapping[str, Any]) -> dict[str, Any]:
     """Set or revoke a budget, for the record; spent budget stays spent."""
-    table, reason = _text(record, "table"), _reason(record, curator)
+    table, reason = _text_field(record, "table"), _reason(record, curator)
     require(curator, "curate", table)
     known = desk.ledger.table(table)
     if known is None:
@@ -173,7 +173,9 @@ def grant(desk: Desk, curator: Person, record: Mapping[str, Any]) -> dict[str, A
     if not all(sees(curator, each.name) for each in desk.ledger.tables() if each.cohort == known.cohort):
         detail = f"'{table}' shares its people with other tables, and '{curator.name}' is not a curator of those"
         raise Problem("unauthorised", 403, detail, "ask a curator of all of them")
-    analyst, period = (None if record.get(name) is None else _text(record, name) for name in ("analyst", "period"))
+    analyst, period = (
+        None if record.get(name) is None else _text_field(record, name) for name in ("analyst", "period")
+    )
     if _flag(record, "revoke"):
         if set(record) - {"table", "analyst", "period", "revoke", "reason"}:
             raise InvalidParameter(
@@ -245,7 +247,7 @@ def _reason(record: Mapping[str, Any], curator: Person) -> str:
     return f"{written} (by {curator.name}, over HTTP)"
 
 
-def _text(record: Mapping[str, Any], name: str) -> str:
+def _text_field(record: Mapping[str, Any], name: str) -> str:
     return str(read_value("text", record.get(name), name))
 
 
@@ -347,17 +349,17 @@ def _is_under(path: str, folders: Iterable[Path]) -> bool:
 
 def _known_address(source: str, entries: Iterable[CatalogEntry]) -> str:
     """Return the address of a table on a server that the catalog names already, with the catalog's own password."""
-    base, table = _split(source)
+    base, table = _address_parts(source)
     if _POSTGRES.match(source) is None or len(table) != 1 or without_password(source) != source:
         raise _not_allowed()
     for entry in entries:
-        known, _ = _split(entry.source)
+        known, _ = _address_parts(entry.source)
         if _POSTGRES.match(entry.source) is not None and without_password(known) == base:
             return f"{known}{'&' if '?' in known else '?'}{table[0]}"
     raise _not_allowed()
 
 
-def _split(address: str) -> tuple[str, list[str]]:
+def _address_parts(address: str) -> tuple[str, list[str]]:
     """Return an address without its table, and the words that name one."""
     place, _, asked = address.partition("?")
     words = [word for word in asked.split("&") if word]
@@ -400,13 +402,13 @@ def _value(value: Any) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(_value, value))}]"
     if isinstance(value, dict) and len(value) == 1 and next(iter(value)).startswith("$"):
-        return str(scalar_from(value).isoformat()) if next(iter(value)) in ("$date", "$timestamp") else _refuse()
+        return str(scalar_from(value).isoformat()) if next(iter(value)) in ("$date", "$timestamp") else _refuse_value()
     if isinstance(value, dict):
         return f"{{{', '.join(f'{_value(word)} = {_value(each)}' for word, each in value.items())}}}"
-    return _refuse()
+    return _refuse_value()
 
 
-def _refuse() -> str:
+def _refuse_value() -> str:
     raise InvalidParameter(
         'a declaration has text, whole numbers, true, false, lists and objects\nhint: amounts are text, such as "0.5"'
     )

@@ -203,14 +203,18 @@ class Desk:
         def read() -> dict[str, Any]:
             table = self._table(name)
             declared = table.frame.declaration.record()
-            return {"declaration": declared, "hold": hold_text(self.hold_of(name)), "budget": _left(table, person)}
+            return {
+                "declaration": declared,
+                "hold": hold_text(self.hold_of(name)),
+                "budget": _budget_left(table, person),
+            }
 
         return await self._planned(person, read)
 
     async def budget(self, person: Person, name: str) -> dict[str, Any]:
         """Return what a person may still spend on a table."""
         self._require(person, "see", name)
-        return await self._planned(person, lambda: _left(self._table(name), person))
+        return await self._planned(person, lambda: _budget_left(self._table(name), person))
 
     def facts_of(self, name: str) -> list[dict[str, Any]]:
         """Return what was learned of a table, for how much, and by whom if it is known to that analyst only."""
@@ -480,5 +484,5 @@ def _mark(path: Path) -> tuple[int, ...]:
     return found.st_ino, found.st_mtime_ns, found.st_size
 
 
-def _left(table: Table, person: Person) -> dict[str, Any]:
+def _budget_left(table: Table, person: Person) -> dict[str, Any]:
     return left_record(what_is_left(table.session, person.name))

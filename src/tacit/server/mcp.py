@@ -127,11 +127,11 @@ def verbs(desk: Desk) -> dict[str, Verb]:
         return {"tables": desk.listed(person)}
 
     async def describe(person: Person, given: Mapping[str, Any]) -> Any:
-        return await desk.described(person, _table(given))
+        return await desk.described(person, _table_name(given))
 
     async def plan(person: Person, given: Mapping[str, Any]) -> Any:
         asked = {name: value for name, value in given.items() if name != "table"}
-        return await desk.plan(person, _table(given), read_wording(write_json(asked), may_answer=False))
+        return await desk.plan(person, _table_name(given), read_wording(write_json(asked), may_answer=False))
 
     async def ask(person: Person, given: Mapping[str, Any]) -> Any:
         asked = {name: value for name, value in given.items() if name not in ("table", "request_id")}
@@ -139,11 +139,11 @@ def verbs(desk: Desk) -> dict[str, Verb]:
         if key is not None and not isinstance(key, str):
             raise InvalidParameter("request_id must be text\nhint: leave it out")
         wording = read_wording(write_json(asked), may_answer=True)
-        answer = await desk.ask(person, _table(given), wording, read_key(key) or fresh_bytes(KEY_BYTES).hex())
+        answer = await desk.ask(person, _table_name(given), wording, read_key(key) or fresh_bytes(KEY_BYTES).hex())
         return {"answer": json.loads(answer.body), "left": json.loads(answer.left)}
 
     async def budget(person: Person, given: Mapping[str, Any]) -> Any:
-        return await desk.budget(person, _table(given))
+        return await desk.budget(person, _table_name(given))
 
     return {"list_tables": list_tables, "describe": describe, "plan": plan, "ask": ask, "budget": budget}
 
@@ -159,7 +159,7 @@ def _refused(problem: Exception) -> dict[str, Any]:
     return framed({"detail": found.detail, "hint": found.hint, "error": found.error}, is_error=True)
 
 
-def _table(given: Mapping[str, Any]) -> str:
+def _table_name(given: Mapping[str, Any]) -> str:
     table = given.get("table")
     if not isinstance(table, str):
         raise InvalidParameter("table must be the name of a table\nhint: list_tables lists them")

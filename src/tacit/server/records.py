@@ -93,7 +93,7 @@ def read_entries(ledger: Ledger, person: Person, first: int, most: int) -> tuple
         number = entry.number + 1
         if may_read(ledger, person, entry, tables):
             size += len(entry.body)
-            found.append(_shown(ledger, entry, without_others(person, entry, tables), seen))
+            found.append(_entry_record(ledger, entry, without_others(person, entry, tables), seen))
         if size >= PAGE_BYTES_MAX:
             break
     return found, number
@@ -128,19 +128,19 @@ def may_read(ledger: Ledger, person: Person, entry: Entry, tables: Tables) -> bo
     if kind in ABOUT_NOBODY:
         return reads_all
     if kind in {"person", "token"}:
-        return (reads_all and person.tables is None) or _same(record["name"], person)
+        return (reads_all and person.tables is None) or _names_person(record["name"], person)
     if kind == "table":
         return reads_all and sees(person, record["name"])
     if kind == "budget":
         names = [table.name for table in tables.values() if table.cohort == record["people"]]
-        return any(sees(person, name) for name in names) and (reads_all or _same(record["analyst"], person))
+        return any(sees(person, name) for name in names) and (reads_all or _names_person(record["analyst"], person))
     charge = _charge_of(ledger, entry)
     named = [tables[id].name if id in tables else None for id in (charge["table"], *charge.get("beside", ()))]
     seen = all(name is not None and sees(person, name) for name in named)
-    return seen and (reads_all or _same(charge["analyst"], person))
+    return seen and (reads_all or _names_person(charge["analyst"], person))
 
 
-def _same(name: str | None, person: Person) -> bool:
+def _names_person(name: str | None, person: Person) -> bool:
     return name is not None and person.name is not None and name_key(name) == name_key(person.name)
 
 
@@ -154,7 +154,7 @@ def _charge_of(ledger: Ledger, entry: Entry) -> dict[str, Any]:
     return {"table": None, "analyst": None} if found is None else found.record
 
 
-def _shown(ledger: Ledger, entry: Entry, readable: Entry, tables: Tables) -> dict[str, Any]:
+def _entry_record(ledger: Ledger, entry: Entry, readable: Entry, tables: Tables) -> dict[str, Any]:
     before = None if entry.number == 1 else ledger.entry(entry.number - 1)
     return {
         "number": entry.number,

@@ -19,7 +19,7 @@ from tacit_gauntlet.targets import original
 # what the functions below give
 Event = events.Event
 Charge = rules.Charge
-Rule = rules.Rule
+Rule = rules.BudgetRule
 
 Values = npt.NDArray[np.float64]
 

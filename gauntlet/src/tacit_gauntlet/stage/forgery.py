@@ -12,7 +12,7 @@ from tacit.ledger import certificate, chain
 from tacit.ledger.draft import first_draft
 from tacit.ledger.entry import SCHEMA, Account, Writes, account_text
 from tacit.ledger.sqlite import SqliteStore
-from tacit.ledger.store import Rows
+from tacit.ledger.store import StoreRows
 from tacit.privacy import number
 from tacit_gauntlet.targets import original, planted
 
@@ -64,7 +64,7 @@ def ledger_of_id(path: Path, id: str) -> None:
     """Write a ledger whose id is any text, signed by a key of its own."""
     key = chain.new_key()
 
-    def first(rows: Rows) -> Writes | None:
+    def first(rows: StoreRows) -> Writes | None:
         draft = first_draft(rows, ledger=id, time="2026-11-15T00:00:00.000000Z")
         draft.append({"kind": "ledger", "ledger": id, "public_key": key.public, "schema": SCHEMA})
         return draft.seal(key)

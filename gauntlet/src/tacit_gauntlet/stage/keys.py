@@ -9,7 +9,7 @@ from typing import Any
 from tacit.errors import TacitError
 from tacit.ledger import Ledger, change_key, open_ledger, verify_certificate
 from tacit.ledger.chain import SigningKey, new_key
-from tacit.ledger.draft import Draft
+from tacit.ledger.draft import LedgerDraft
 from tacit.ledger.rotation import rotate
 from tacit_gauntlet.stage.ledger import TENTH, answered, private_home, register
 
@@ -71,7 +71,7 @@ def signed_by_the_old_key() -> Path:
         old = book._signing_key()
         change_key(book, "a change")
 
-        def by_the_old_key(draft: Draft) -> None:
+        def by_the_old_key(draft: LedgerDraft) -> None:
             draft.append({"kind": "override", "reason": "stolen", "anchor": None})
             draft.next_key = old
 

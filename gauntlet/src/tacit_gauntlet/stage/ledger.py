@@ -19,8 +19,8 @@ from tacit import ledger as room
 from tacit.accounting.filter import Charge
 from tacit.errors import BudgetExceeded, TacitError
 from tacit.ledger import entry, sqlite
-from tacit.ledger.draft import PAGE, Draft
-from tacit.ledger.store import Rows
+from tacit.ledger.draft import PAGE, LedgerDraft
+from tacit.ledger.store import StoreRows
 from tacit.privacy.event import LaplaceNoise, PureChoice
 from tacit.privacy.loss import Loss, PureLoss
 from tacit_gauntlet.targets import original, planted
@@ -232,12 +232,12 @@ def fill(ledger: Ledger, table: RegisteredTable, charges: int) -> None:
         ledger._store.transact((), partial(_copied, ledger, paid, pattern, copies))
 
 
-def _copied(ledger: Ledger, paid: entry.Entry, pattern: str, copies: range, rows: Rows) -> entry.Writes | None:
+def _copied(ledger: Ledger, paid: entry.Entry, pattern: str, copies: range, rows: StoreRows) -> entry.Writes | None:
     """Return a transaction of copies of a charge and its answer, each with names of its own."""
     before = rows.head()
     if before is None:
         raise TypeError("the ledger has no head")
-    record, draft = paid.record, Draft(rows, before, time=before.time)
+    record, draft = paid.record, LedgerDraft(rows, before, time=before.time)
     names = [record[name] for name in ("asked", "question", "request")]
     for copy in copies:
         asked, question, request = (f"{name[:-8]}{copy:08x}" for name in names)

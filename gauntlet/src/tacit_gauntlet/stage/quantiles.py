@@ -36,7 +36,7 @@ def draws_of(question: Question, *, epsilon: object) -> Draws:
     return Draws(
         draw.levels,
         [quantile._aim(target, rate) for each in targets for target in each],
-        [[quantile._reach(target, ends_rate) for target in each] for each in targets],
+        [[quantile._scored_interval(target, ends_rate) for target in each] for each in targets],
     )
 
 

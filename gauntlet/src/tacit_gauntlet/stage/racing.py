@@ -13,7 +13,7 @@ from pathlib import Path
 
 import tacit
 from tacit.errors import TacitError
-from tacit.ledger.draft import Draft
+from tacit.ledger.draft import LedgerDraft
 from tacit.ledger.entry import Entry
 from tacit_gauntlet.stage.ledger import (
     TENTH,
@@ -248,7 +248,7 @@ def gather(ledger: Ledger, callers: int) -> threading.Thread:
     """Return a thread that is being written by the ledger's group commit, until so many wait behind it."""
     leading = threading.Event()
 
-    def hold(_: Draft) -> None:
+    def hold(_: LedgerDraft) -> None:
         leading.set()
         until = time.monotonic() + GATHERING_SECONDS
         while len(ledger._group_commit._waiting) < callers and time.monotonic() < until:

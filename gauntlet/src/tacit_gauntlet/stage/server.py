@@ -22,8 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tacit.answer import AnswerInfo, answer_from, answer_record
-from tacit.answer.answer import Answer
-from tacit.answer.answer import Rows as AnswerRows
+from tacit.answer.answer import Answer, AnswerRows
 from tacit.asking import Catalog
 from tacit.asking.session import Session
 from tacit.errors import InvalidParameter

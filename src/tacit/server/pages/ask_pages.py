@@ -223,7 +223,7 @@ class AskPages:
         key = str(form.get("key") or "")
         try:
             wording = _wording(sql, chosen, may_answer=True)
-            await self.desk.ask(person, table, wording, _key(key))
+            await self.desk.ask(person, table, wording, _form_key(key))
         except Exception as error:  # noqa: BLE001 - `told` decides what of it may be seen
             return await self._ask_page(guest, table, chosen, told(error))
         return RedirectResponse(f"/answers/{key}", 303)
@@ -236,7 +236,7 @@ class AskPages:
         given = await self.desk.again(guest.person, key)
         if given is None:
             return guest.page("not_yet.html", status=202, key=key)
-        answer = _read(given)
+        answer = _given_answer(given)
         table, sql, python = await self._as_asked(guest.person, key)
         shown = {"answer": answer, "number": answer.facts.receipt.get("entry"), **await looks_of(answer)}
         return guest.page("answer.html", table=table, sql=sql, python=python, key=key, **shown)
@@ -256,20 +256,20 @@ class AskPages:
         given = await self.desk.again((await self.who(request)).person, key)
         if given is None:
             raise unknown("answer")
-        return await file_of(_read(given), kind)
+        return await file_of(_given_answer(given), kind)
 
 
 def _wording(sql: str, chosen: Chosen, *, may_answer: bool) -> Any:
     return read_wording(write_json({"sql": sql, **chosen.spending}), may_answer=may_answer)
 
 
-def _key(written: str) -> str:
+def _form_key(written: str) -> str:
     if not written or len(written) > 64 or not written.isalnum():
         raise Problem("refused", 422, "this form lacks its key", "open the page again")
     return written
 
 
-def _read(given: Given) -> Answer:
+def _given_answer(given: Given) -> Answer:
     return answer_from(json.loads(given.body), json.loads(given.left))
 
 

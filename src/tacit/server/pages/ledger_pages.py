@@ -106,7 +106,7 @@ class LedgerPages:
         first = max(1, last - PAGE_ENTRIES + 1) if written is None else number_of(written, "entry")
         kind = request.query_params.get("kind", "")
         found, _ = await self.desk.aside(lambda: read_entries(ledger, guest.person, first, PAGE_ENTRIES))
-        shown = [each | {"words": _words(each)} for each in found if kind in ("", each["kind"])]
+        shown = [each | {"words": _words_of_entry(each)} for each in found if kind in ("", each["kind"])]
         verified = await self.desk.aside(self._verified) if request.query_params.get("verify") else None
         return guest.page(
             "ledger.html",
@@ -131,7 +131,7 @@ class LedgerPages:
             "entry.html",
             entry=found[0],
             has_answer="as_shown" in record,
-            words=_words(found[0]),
+            words=_words_of_entry(found[0]),
             body=json.dumps(record, indent=1, ensure_ascii=False),
             number=place,
         )
@@ -145,6 +145,6 @@ class LedgerPages:
         return {"fault": None, "entries": found.entries, "key": found.key}
 
 
-def _words(entry: Mapping[str, Any]) -> str:
+def _words_of_entry(entry: Mapping[str, Any]) -> str:
     """Return an entry's words without its number, time and kind, which stand beside them."""
     return str((*entry["text"].split(None, 3), "")[3])

@@ -181,13 +181,13 @@ def _environment(language: str) -> Environment:
         lstrip_blocks=True,
         extensions=["jinja2.ext.i18n"],
     )
-    made.install_gettext_translations(_words(language), newstyle=True)  # type: ignore[attr-defined]
+    made.install_gettext_translations(_translations(language), newstyle=True)  # type: ignore[attr-defined]
     made.filters["number"] = lambda text: in_locale(str(text), language)
     return made
 
 
 @cache
-def _words(language: str) -> gettext.NullTranslations:
+def _translations(language: str) -> gettext.NullTranslations:
     ours, *others = (gettext.translation("pages", each / "words", [language], fallback=True) for each in folders())
     for other in others:
         ours.add_fallback(other)
@@ -201,7 +201,7 @@ def folders() -> list[Path]:
 
 def say_in(language: str) -> Callable[[str], str]:
     """Return what translates the words of a picture, as templates do those of a page."""
-    return _words(language).gettext
+    return _translations(language).gettext
 
 
 def language_of(request: Request) -> str:
@@ -238,10 +238,10 @@ def page(request: Request, template: str, status: int = 200, **values: Any) -> R
 def budget_bars(ledger: Ledger, table: str, analyst: str | None) -> list[dict[str, Any]]:
     """Return every budget of a table that counts for an analyst, as a bar and in words."""
     registered = ledger.table(table)
-    return [] if registered is None else [_bar(status) for status in ledger.budget_status(registered, analyst)]
+    return [] if registered is None else [_budget_bar(status) for status in ledger.budget_status(registered, analyst)]
 
 
-def _bar(status: BudgetStatus) -> dict[str, Any]:
+def _budget_bar(status: BudgetStatus) -> dict[str, Any]:
     return {
         "whose": status.budget.analyst,
         "period": status.budget.period,

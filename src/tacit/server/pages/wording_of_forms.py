@@ -127,8 +127,8 @@ def sql_of(chosen: Chosen, table: str, unit: str) -> str:
     """Return the SELECT that a form asks."""
     if chosen.mode == "sql":
         return chosen.sql
-    keys = [_key(each) for each in chosen.by]
-    shown = [_shown(what, of, unit) for what, of in chosen.shown]
+    keys = [_key_sql(each) for each in chosen.by]
+    shown = [_shown_sql(what, of, unit) for what, of in chosen.shown]
     lines = [f"SELECT {', '.join([*keys, *shown])}", f"FROM {quoted(table)}"]
     lines += [f"WHERE {chosen.where}"] if chosen.where else []
     lines += [f"GROUP BY {', '.join(str(place + 1) for place in range(len(keys)))}"] if keys else []
@@ -165,14 +165,14 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _key(by: str) -> str:
+def _key_sql(by: str) -> str:
     name, _, part = by.rpartition("|")
     if part not in PARTS or not name:
         return quoted(by)
     return f"DATE_TRUNC('{part}', {quoted(name)}) AS {quoted(f'{part}_of_{name}')}"
 
 
-def _shown(what: str, of: str, unit: str) -> str:
+def _shown_sql(what: str, of: str, unit: str) -> str:
     written = AGGREGATES[what][0].format(x=quoted(of), unit=quoted(unit))
     name = {"count": "count", "people": "people"}.get(what, f"{what}_{of}")
     return f"{written} AS {quoted(name)}"
