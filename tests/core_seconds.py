@@ -43,11 +43,14 @@ class CoreSeconds:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Tell the process that reports what this one has used, or keep it where this is that process."""
+        """Tell the process that reports what this one has used, or keep it where this is that process.
+
+        A process whose workers tell theirs keeps only its own: theirs would count twice.
+        """
         if hasattr(session.config, "workeroutput"):
             session.config.workeroutput["core_seconds"] = used()
         else:
-            self.whole += used()
+            self.whole += sum(os.times()[:2]) if session.config.getoption("numprocesses", None) else used()
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:

@@ -225,7 +225,7 @@ def as_sent(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return a client's options as they travel: amounts are exact text, and those that were left out do not travel.
 
     >>> as_sent({"epsilon": 0.1, "delta": None, "learn": "fresh", "consistent": True})
-    {'epsilon': '0.1', 'learn': 'fresh', 'consistent': True}
+    {'epsilon': '1/10', 'learn': 'fresh', 'consistent': True}
     """
     return {name: _sent(OPTIONS[name].kind, value, name) for name, value in given.items() if value is not None}
 

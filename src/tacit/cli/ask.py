@@ -4,7 +4,6 @@ Both take the same options (`options.py`). An answer is charged to the ledger be
 and reads no row.
 """
 
-import os
 import sys
 from collections.abc import Callable
 from dataclasses import fields
@@ -25,7 +24,7 @@ from tacit.cli.options import (
     plan_question,
     with_options,
 )
-from tacit.cli.screen import check_plot, say, working
+from tacit.cli.screen import check_plot, check_writable, say, working
 from tacit.errors import InvalidParameter, json_text
 
 if TYPE_CHECKING:
@@ -103,10 +102,7 @@ def check_output(options: AskOptions) -> None:
         if options.format == "parquet":
             raise InvalidParameter("--format parquet needs a file\nhint: --output answer.parquet")
         return
-    path = Path(options.output)
-    writable = os.access(path if path.exists() else path.parent, os.W_OK)
-    if path.is_dir() or not writable:
-        raise InvalidParameter("--output cannot be written there\nhint: name a file in a folder you may write to")
+    check_writable(options.output)
 
 
 def write_answer(answer: "Answer", options: AskOptions) -> None:

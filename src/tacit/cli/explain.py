@@ -10,7 +10,6 @@ import typer
 
 from tacit.cli.options import whole_number
 from tacit.cli.screen import check_plot, say
-from tacit.errors import InvalidParameter
 
 
 def explain(
@@ -60,8 +59,6 @@ def tradeoff(
         from tacit.privacy import decimal_meaning
 
         share = str(decimal_meaning(error.strip().rstrip("%"), name="error") / 100)
-    if kind not in ("mean", "fraction", "counts", "maximum"):
-        raise InvalidParameter(f"kind must be mean, fraction, counts or maximum, not {kind!r}")
     found = solve(
         kind,  # type: ignore[arg-type]
         people=people,

@@ -5,7 +5,6 @@
 """
 
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -25,14 +24,13 @@ from tacit.cli.options import (
     required,
     with_options,
 )
-from tacit.cli.screen import say, working
+from tacit.cli.screen import check_plot, check_writable, say, working
 from tacit.errors import InvalidParameter, QueryRefused, json_text
 
 if TYPE_CHECKING:
     from tacit.asking import Table
 
 MODELS = ("additive", "linear")
-MARGIN = 1.96
 
 app = typer.Typer(rich_markup_mode="markdown", pretty_exceptions_enable=False, no_args_is_help=True)
 
@@ -102,7 +100,7 @@ def fit(
     `tacit model fit adult.parquet --target income --keys 'income=<=50K,>50K' --features age,hours --between age=17:90
     --between hours=1:99 --unit ROW --budget 3 --delta 1e-6 --epsilon 1 --save model.json`
     """
-    _check_writable(kept.save)
+    check_writable(kept.save)
     _check_drawable(kept.plot, wanted.model)
     with working("learning"):
         opened = opening()
@@ -196,7 +194,7 @@ def predict(
     """
     from tacit.learning import load
 
-    _check_writable(output)
+    check_writable(output)
     found = load(saved)
     frame = _unprotected_rows(rows, [str(each) for each in getattr(found, "feature_names_in_", ())])
     columns = _predicted(found, frame, chances=chances)
@@ -251,45 +249,8 @@ def _tell(table: "Table", estimator: Any, kept: KeptOptions) -> None:
 
 
 def described(estimator: Any) -> str:
-    """Return a fitted model in words: a summary, or each bin of each term with its contribution and its ±."""
-    if hasattr(estimator, "summary"):
-        return str(estimator.summary())
-    from tacit.learning import unmatched
-
-    found = estimator.model_
-    lines = [f"{found.target}: contribution of each value to the {_scale_words(found.link)}, ± 95 % for the noise"]
-    names = [feature.name for feature in found.features]
-    for place, shape in enumerate(found.shapes.shapes):
-        if place >= len(names):
-            first, second = found.pairs[place - len(names)]
-            lines.append(f"{names[first]} x {names[second]}: {len(shape.effects[0])} bins")
-            continue
-        lines.append(names[place])
-        rows = _bins(found.features[place], shape)
-        width = max(len(words) for words, _ in rows)
-        lines += [f"  {words.ljust(width)}   {numbers}" for words, numbers in rows]
-    lines += unmatched(found)
-    if found.link == "softmax":
-        lines.append(f"numbers are for: {', '.join(str(each) for each in found.classes)}")
-    return "\n".join(lines)
-
-
-def _bins(feature: Any, shape: Any) -> list[tuple[str, str]]:
-    """Return the values of each bin in words, and its contribution to each score."""
-    rows = []
-    for each in range(len(shape.effects[0])):
-        cells = [cell for cell, its in enumerate(shape.bins) if its == each]
-        numbers = [
-            f"{effects[each]:+.2f} ± {MARGIN * deviations[each]:.2f}"
-            for effects, deviations in zip(shape.effects, shape.deviations, strict=True)
-        ]
-        rows.append((feature.words(cells) if cells else "nobody", "   ".join(numbers)))
-    return rows
-
-
-def _scale_words(link: str) -> str:
-    words = {"logistic": "log-odds of the second class", "softmax": "log-odds of each class", "log": "logarithm"}
-    return words.get(link, "number, as a part of its range")
+    """Return a fitted model in words: a summary, or its largest effects and then every bin of every term."""
+    return str(estimator.summary()) if hasattr(estimator, "summary") else f"{estimator.explain()}\n\n{estimator.terms_}"
 
 
 def _estimator(table: "Table", epsilon: str, wanted: ModelOptions) -> Any:
@@ -324,14 +285,10 @@ def _learn(written: str | None) -> bool | None:
 
 def _check_drawable(plot: str | None, model: str) -> None:
     """Refuse, before a charge, a picture that could not be drawn."""
-    if plot is None:
-        return
-    if model == "linear":
+    if plot is not None and model == "linear":
         raise InvalidParameter("--plot draws the terms of additive models\nhint: leave out --model linear")
-    from tacit.pictures import check_path
-
-    check_path(Path(plot))
-    _check_writable(plot)
+    check_plot(plot)
+    check_writable(plot)
 
 
 def _spent(table: "Table", estimator: Any) -> str:
@@ -340,15 +297,6 @@ def _spent(table: "Table", estimator: Any) -> str:
     if not estimator.receipt_.durable:
         words += "\ntrying out: no record is kept, so the budget does not protect people after this command ends."
     return words
-
-
-def _check_writable(file: str | None) -> None:
-    """Refuse, before a charge, a file that could not be written."""
-    if file is None:
-        return
-    path = Path(file)
-    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise InvalidParameter(f"{file} cannot be written there\nhint: name a file in a folder you may write to")
 
 
 def _unprotected_rows(path: str, names: list[str]) -> Any:

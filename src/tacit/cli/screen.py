@@ -4,6 +4,7 @@ Names and keys come from files and ledgers that others wrote, so control charact
 The spinner appears only on a terminal, on stderr, and never shows a count.
 """
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ from threading import Timer
 
 import typer
 
-from tacit.errors import printable
+from tacit.errors import InvalidParameter, printable
 
 
 def say(text: str, *, err: bool = False, nl: bool = True) -> None:
@@ -26,6 +27,14 @@ def check_plot(path: str | Path | None) -> None:
         from tacit.pictures import check_path
 
         check_path(Path(path))
+
+
+def check_writable(file: str | None) -> None:
+    """Refuse, before the work or the charge for it, a file that could not be written."""
+    if file is not None:
+        path = Path(file)
+        if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+            raise InvalidParameter(f"{file} cannot be written there\nhint: name a file in a folder you may write to")
 
 
 PATIENCE = 1.0

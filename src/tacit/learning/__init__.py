@@ -13,7 +13,6 @@ from tacit.learning.scoring.judge import Score
 from tacit.learning.scoring.scorable import RowsUsed, Scorable, Scoring, SqlModel, rows_used
 from tacit.learning.scoring.tuning import Tuned, tune
 from tacit.learning.teachers import Student, Teachers, Votes
-from tacit.learning.terms import unmatched
 
 __all__ = [
     "PCA",
@@ -37,5 +36,4 @@ __all__ = [
     "rows_used",
     "train",
     "tune",
-    "unmatched",
 ]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from tacit.errors import LedgerError
 from tacit.ledger.chain import sync_folder
@@ -38,22 +38,7 @@ APPLICATION = 0x54636974
 MEMORY = ":memory:"
 
 
-class SqliteConnection(Protocol):
-    """The part of a database connection that the store uses."""
-
-    def execute(self, statement: str, values: Sequence[Any] = (), /) -> Any:
-        """Run a statement and return its rows as an iterator."""
-        ...
-
-    def executemany(self, statement: str, rows: Sequence[Sequence[Any]], /) -> Any:
-        """Run a statement once for each row."""
-        ...
-
-    def close(self) -> None:
-        """Close the connection."""
-        ...
-
-
+SqliteConnection = Any  # a connection of sqlite3, or what stands in for one: execute, executemany and close
 Connect = Callable[[str], SqliteConnection]
 
 

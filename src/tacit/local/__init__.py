@@ -11,10 +11,10 @@ from tacit.local.client import LongitudinalClient, Randomizer, Report, Reports
 from tacit.local.collector import Collector, collect_file, merge_states
 from tacit.local.domain import Labels
 from tacit.local.protocols.means import MeanResponse
-from tacit.local.protocols.protocol import LocalProtocol, Response
+from tacit.local.protocols.protocol import Response
 from tacit.local.protocols.unary import Permanent
 from tacit.local.randomized_response import RandomizedResponse
-from tacit.local.survey import Survey, make_survey
+from tacit.local.survey import LocalProtocol, Survey, make_survey
 from tacit.local.tradeoffs import tradeoff
 from tacit.local.wire import header_line, read_survey, report_lines, write_reports
 

@@ -16,14 +16,17 @@ from tacit.errors import InvalidParameter
 from tacit.local.domain import read_labels, read_range
 from tacit.local.protocols.hashing import LocalHashing
 from tacit.local.protocols.means import MeanResponse
-from tacit.local.protocols.protocol import FrequencyProtocol, Response, spread_of
+from tacit.local.protocols.protocol import Response, spread_of
 from tacit.local.protocols.subset import Subset
+from tacit.local.protocols.unary import Permanent
 from tacit.privacy import Number, PureLoss, decimal_meaning, positive, whole
 
 # ---- the catalogue ---------------------------------------------------------------------------------------------------
 
 
 AUTO = "auto"
+
+FrequencyProtocol = Response | Subset | LocalHashing | Permanent
 
 FREQUENCIES: dict[str, Callable[[int, Fraction], FrequencyProtocol]] = {
     "response": Response,

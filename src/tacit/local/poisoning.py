@@ -14,9 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.local.choosing import FrequencyProtocol
 from tacit.local.protocols.hashing import LocalHashing
-from tacit.local.protocols.protocol import FrequencyProtocol, LocalProtocol, Payloads
+from tacit.local.protocols.protocol import Payloads
 from tacit.local.protocols.unary import BitReports
+from tacit.local.survey import LocalProtocol
 from tacit.noise import Keystream, draw_below
 from tacit.privacy import Flags, Floats
 

@@ -14,12 +14,12 @@ from functools import cached_property
 from typing import Any
 
 from tacit.errors import InvalidParameter
-from tacit.local.choosing import AUTO, choose, frequency_protocol, known_protocol
+from tacit.local.choosing import AUTO, FrequencyProtocol, choose, frequency_protocol, known_protocol
 from tacit.local.domain import Labels, Range, Record, Text, read_attributes, read_labels, read_range, read_text
 from tacit.local.protocols.attributes import METHODS, Attributes, Method
 from tacit.local.protocols.hashing import PrefixHashing
 from tacit.local.protocols.means import GRID_BITS, MeanResponse
-from tacit.local.protocols.protocol import EPSILON_MOST, FrequencyProtocol, LocalProtocol, Payloads, reveals
+from tacit.local.protocols.protocol import EPSILON_MOST, Payloads, reveals
 from tacit.local.protocols.unary import Permanent
 from tacit.noise import Bits
 from tacit.privacy import Number, PureChoice, PureLoss, decimal_meaning, from_text, positive
@@ -29,7 +29,7 @@ VERSION = 1
 EPOCH_MAX = 64
 
 Question = Labels | Range | Record | Text
-AnyProtocol = FrequencyProtocol | MeanResponse | Attributes | PrefixHashing
+LocalProtocol = FrequencyProtocol | MeanResponse | Attributes | PrefixHashing
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Survey:
     """The public terms of a collection of reports; make one with `make_survey`."""
 
     question: Question
-    protocol: AnyProtocol
+    protocol: LocalProtocol
     epoch: str = ""
     tokens: bool = False
 
@@ -61,8 +61,9 @@ class Survey:
 
         Privacy: epsilon-DP for each answer.
         """
-        drawing: LocalProtocol = self.protocol
-        return drawing.draw(self.question.read(values, bits), bits)
+        drawing: Any = self.protocol  # its codes are those that the question reads
+        drawn: Payloads = drawing.draw(self.question.read(values, bits), bits)
+        return drawn
 
     @property
     def linkable(self) -> bool:
@@ -126,7 +127,7 @@ def make_survey(
             f"a survey asks one question, not {len(given)}\nhint: give one of domain, between, attributes and alphabet"
         )
     question: Question
-    built: AnyProtocol
+    built: LocalProtocol
     if given == ["between"]:
         question = read_range(between, GRID_BITS)
         known_protocol(MeanResponse.name if protocol == AUTO else protocol, MeanResponse.name)

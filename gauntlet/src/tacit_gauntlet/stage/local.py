@@ -9,8 +9,8 @@ import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
+from tacit.local import choosing, wire
 from tacit.local import survey as surveys
-from tacit.local import wire
 from tacit.local.choosing import FREQUENCIES, frequency_protocol
 from tacit.local.client import label_reports
 from tacit.local.protocols import protocol as protocols
@@ -25,8 +25,8 @@ from tacit_gauntlet.stage.enumeration import GivenBits
 from tacit_gauntlet.stage.samplers import Bits, fresh_bits
 
 # what the functions below take and give
-FrequencyProtocol = protocols.FrequencyProtocol
-LocalProtocol = protocols.LocalProtocol
+FrequencyProtocol = choosing.FrequencyProtocol
+LocalProtocol = surveys.LocalProtocol
 Law = protocols.Law
 Payloads = protocols.Payloads
 

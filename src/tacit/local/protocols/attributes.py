@@ -17,7 +17,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.local.protocols.protocol import FrequencyProtocol, Law, Payloads, as_payloads, code_type
+from tacit.local.choosing import FrequencyProtocol
+from tacit.local.protocols.protocol import Law, Payloads, as_payloads, code_type
 from tacit.noise import Bits, draw_below
 from tacit.privacy import Flags, Integers
 

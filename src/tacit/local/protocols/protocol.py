@@ -4,6 +4,13 @@ A protocol turns an answer's code into a payload of fixed length, and counts pay
 to other modules. Payloads are rows of bytes, all of one length, so that a report's size reveals nothing; every
 probability is an exact rational. Estimates from the counts are left to `estimate.py`.
 
+Every protocol has a public `name`, the loss `epsilon` of one report, the length `payload_bytes` of a payload, and its
+`parameters` as the header states them. `draw` returns a payload for each code, `valid` which payloads it could have
+made, `tally` the counters of valid payloads and `merge` those of two batches. A protocol for counts has codes 0, …,
+size - 1: a report supports its sender's code with chance `keep` and any other code with chance `stray`, for every
+sender's code, and an estimate needs no more than that. `supports` is how many reports support each code, `supporting`
+which of some codes each report supports, and `law` the chance of every payload, for a small domain.
+
 Randomized response on k codes reports the code itself with probability e^ε/(e^ε + k - 1), and otherwise any other code,
 uniformly.
 """
@@ -11,7 +18,7 @@ uniformly.
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,83 +36,6 @@ Law = dict[bytes, Fraction]
 # information.
 LEAST = Fraction(1, 2**53)
 EPSILON_MOST = 1000
-
-
-class LocalProtocol(Protocol):
-    """A randomizer of codes and the counting of its payloads."""
-
-    @property
-    def name(self) -> str:
-        """Its public name."""
-        ...
-
-    @property
-    def epsilon(self) -> Fraction:
-        """The loss that one report costs its sender."""
-        ...
-
-    @property
-    def payload_bytes(self) -> int:
-        """How long every payload is."""
-        ...
-
-    def draw(self, codes: Any, bits: Bits) -> Payloads:
-        """Return a payload for each code.
-
-        Privacy: epsilon-DP for each code.
-        """
-        ...
-
-    def valid(self, payloads: Payloads) -> Flags:
-        """Return which payloads this protocol could have made."""
-        ...
-
-    def tally(self, payloads: Payloads) -> NDArray[Any]:
-        """Return the counters of these valid payloads; counters of two batches merge into those of both."""
-        ...
-
-    def merge(self, one: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
-        """Return the counters of two batches together."""
-        ...
-
-    def parameters(self) -> dict[str, str | int]:
-        """Return the parameters that the header states, probabilities as exact text."""
-        ...
-
-
-class FrequencyProtocol(LocalProtocol, Protocol):
-    """A protocol on codes 0, …, size - 1 with reports that support some of them, its own more often than any other.
-
-    A report supports its sender's code with chance `keep` and any other code with chance `stray`, for every sender's
-    code: an estimate needs no more than that.
-    """
-
-    @property
-    def size(self) -> int:
-        """How many codes there are."""
-        ...
-
-    @property
-    def keep(self) -> Fraction:
-        """The chance that a report supports its sender's code."""
-        ...
-
-    @property
-    def stray(self) -> Fraction:
-        """The chance that a report supports any one other code."""
-        ...
-
-    def supports(self, tally: NDArray[Any]) -> Integers:
-        """Return how many reports support each code."""
-        ...
-
-    def supporting(self, payloads: Payloads, codes: Integers) -> Flags:
-        """Return whether each report supports each of these codes: (reports, codes)."""
-        ...
-
-    def law(self, code: int) -> Law:
-        """Return the chance of every payload, for a small domain."""
-        ...
 
 
 class SupportCounts:

@@ -15,7 +15,7 @@ from math import comb
 import numpy as np
 from flint import arb
 
-from tacit.local.protocols.protocol import Law, Payloads, kept_chance, spread_of
+from tacit.local.protocols.protocol import Law, Payloads, SupportCounts, kept_chance, spread_of
 from tacit.local.protocols.unary import BitReports, as_bytes, as_words, bit_of, last_mask, set_bits, width_of
 from tacit.noise import WIDTH, Bits, ThresholdTable, draw_below, draw_heads, draw_packed_heads
 from tacit.privacy import Flags, Integers, Words, ball, nearest_float
@@ -135,7 +135,7 @@ PIECE_ROWS = 1 << 12
 
 
 @dataclass(frozen=True)
-class Subset(BitReports):
+class Subset(SupportCounts, BitReports):
     """A report is a set of `members` codes, as packed bits; of all protocols it errs least.
 
     Privacy: epsilon-DP for each code: a set with the sender's code is at most e^epsilon times as likely as one without.
@@ -186,7 +186,7 @@ class Subset(BitReports):
     def valid(self, payloads: Payloads) -> Flags:
         """Return which payloads are sets of the right size within the domain."""
         words = as_words(payloads)
-        found: Flags = super().valid(payloads) & (sizes_of(words) == self.members)
+        found: Flags = BitReports.valid(self, payloads) & (sizes_of(words) == self.members)
         return found
 
     def law(self, code: int) -> Law:

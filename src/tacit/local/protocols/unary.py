@@ -16,7 +16,7 @@ from itertools import product
 import numpy as np
 
 from tacit.errors import InvalidParameter
-from tacit.local.protocols.protocol import Law, Payloads, kept_chance
+from tacit.local.protocols.protocol import Law, Payloads, SupportCounts, kept_chance
 from tacit.noise import ONE, PIECE_WORDS, Bits, draw_heads, draw_packed_heads
 from tacit.privacy import Flags, Integers, Words, show
 
@@ -105,14 +105,6 @@ class BitReports:
         """Return how many reports set each bit."""
         return count_columns(as_words(payloads))[: self.size]
 
-    def merge(self, one: Integers, other: Integers) -> Integers:
-        """Return the counters of two batches together."""
-        return one + other
-
-    def supports(self, tally: Integers) -> Integers:
-        """Return how many reports support each code: those that set its bit."""
-        return tally
-
     def supporting(self, payloads: Payloads, codes: Integers) -> Flags:
         """Return whether each report sets the bit of each of these codes."""
         return bits_at(as_words(payloads), codes)
@@ -192,7 +184,7 @@ def as_bytes(words: Words) -> Payloads:
 
 
 @dataclass(frozen=True)
-class Permanent(BitReports):
+class Permanent(SupportCounts, BitReports):
     """A report has one bit for each code of the domain: the permanent answer's bit, changed by a fresh coin.
 
     Privacy: epsilon-DP for the value behind one permanent answer, for all reports made from it together, and
