@@ -199,7 +199,7 @@ class Answer:
     def to_arrow(self) -> pa.Table:
         """Return an Arrow table, typed by the question."""
         self._refuse_parts("answer['by_ward'].to_pandas()")
-        columns = [_column(self.rows, name) for name in self.names]
+        columns = [_column_of_rows(self.rows, name) for name in self.names]
         arrays = [_array(column, self.types[name]) for name, column in zip(self.names, columns, strict=True)]
         return pa.table(dict(zip(self.names, arrays, strict=True)))
 
@@ -219,7 +219,7 @@ class Answer:
         """Return the answer as CSV, and write it to `path` if given; text that a spreadsheet would run is defused."""
         if self.parts:
             made = [f"{_defused(name)}\n{part.to_csv()}" for name, part in self.parts.items()]
-            return _written("\n".join(made), path)
+            return _write_text_to("\n".join(made), path)
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow([_defused(name) for name in self.names])
@@ -249,7 +249,7 @@ class Answer:
         record |= (
             {"parts": {name: json.loads(each.to_json()) for name, each in self.parts.items()}} if self.parts else {}
         )
-        return _written(json_text(record), path)
+        return _write_text_to(json_text(record), path)
 
     def to_excel(
         self,

@@ -115,7 +115,7 @@ def kept_answer(text: str, facts: AnswerInfo) -> Answer:
     if "parts" in kept:
         parts = {str(name): kept_answer(json.dumps(part), facts) for name, part in kept["parts"].items()}
         first = next(iter(parts.values()))
-        return replace(first, rows=Rows({}), columns=(), types={}, aggregates=(), parts=parts)
+        return replace(first, rows=AnswerRows({}), columns=(), types={}, aggregates=(), parts=parts)
     notes = tuple(str(note) for note in kept["notes"])
     reading, advice = (str(kept.get(name, "")) for name in ("reading", "advice"))
     facts = replace(facts, loss=_loss(kept["loss"]), notes=notes, reading=reading, advice=advice)

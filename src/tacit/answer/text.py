@@ -24,12 +24,12 @@ ROWS_SHOWN = 60
 def text_table(answer: Answer, more: str = MORE) -> str:
     """Return the answer as a plain-text table with the lines below it; `more` is where to read the details."""
     parts = [line for name, part in answer.parts.items() for line in _part_lines(name, part)]
-    return "\n".join([*(parts or _table(answer)), *closing_lines(answer, more)]).strip("\n")
+    return "\n".join([*(parts or _table_lines(answer)), *closing_lines(answer, more)]).strip("\n")
 
 
 def _part_lines(name: str, part: Answer) -> list[str]:
     """Return the answer of one question of a workload, under its name; the cost of all is told once, below."""
-    return [f"--- {printable(name)}", *_table(part), *map(printable, filter(None, (part.facts.reading,))), ""]
+    return [f"--- {printable(name)}", *_table_lines(part), *map(printable, filter(None, (part.facts.reading,))), ""]
 
 
 def details_text(answer: Answer) -> str:
@@ -46,9 +46,9 @@ def details_text(answer: Answer) -> str:
     tables = [
         line
         for name, part in answer.parts.items()
-        for line in (f"--- {printable(name)}", *_table(part, whole=True), *map(printable, part.facts.notes), "")
+        for line in (f"--- {printable(name)}", *_table_lines(part, whole=True), *map(printable, part.facts.notes), "")
     ]
-    return "\n".join([*(tables or _table(answer, whole=True)), *map(printable, lines)]).strip("\n")
+    return "\n".join([*(tables or _table_lines(answer, whole=True)), *map(printable, lines)]).strip("\n")
 
 
 def _entry(facts: AnswerInfo) -> str:

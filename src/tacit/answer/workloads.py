@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.answer.answer import Answer, AnswerInfo, Rows
+from tacit.answer.answer import Answer, AnswerInfo, AnswerRows
 from tacit.answer.totals import cube_of, fit_cube, fitted_width, with_error
 from tacit.plan import ENTROPY_SLACK, CountRows, Plan
 from tacit.privacy import Floats
@@ -93,7 +93,7 @@ def shown_as_possible(answer: Answer, fitted: Fitted, at: int) -> Answer:
     columns[name] = np.rint(found.ravel() * fitted.total).astype(np.int64).tolist()
     columns[f"{name}_low"] = [min(each) for each in zip(columns[f"{name}_low"], columns[name], strict=True)]
     columns[f"{name}_high"] = [max(each) for each in zip(columns[f"{name}_high"], columns[name], strict=True)]
-    return replace(answer, rows=Rows(columns))
+    return replace(answer, rows=AnswerRows(columns))
 
 
 def _margins(fitted: Fitted, at: int) -> list[Floats]:
@@ -140,7 +140,7 @@ def entropic(cells: Floats, margins: Sequence[Floats], deviation: float, total: 
 
 def answer_of_parts(parts: Mapping[str, Answer], facts: AnswerInfo, notes: tuple[str, ...]) -> Answer:
     """Return the answer of a workload, which has one of each question."""
-    return Answer(Rows({}), (), {}, (), replace(facts, notes=(*notes, *facts.notes)), parts=dict(parts))
+    return Answer(AnswerRows({}), (), {}, (), replace(facts, notes=(*notes, *facts.notes)), parts=dict(parts))
 
 
 # ---- Which tables share cells.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tacit.answer import Answer, answer_of_parts, fitted_together, shown_as_possible
 from tacit.asking.request import info_of_record
-from tacit.asking.request_parts import Parts
+from tacit.asking.request_parts import RequestParts
 from tacit.asking.verbs import QuestionCall
 from tacit.errors import InvalidParameter, QueryRefused
 from tacit.forecast import Goal, Solved, Wanted, least_epsilon
@@ -34,9 +34,9 @@ class Workload:
     questions: "Mapping[str, Question]"
 
     @property
-    def parts(self) -> Parts:
+    def parts(self) -> RequestParts:
         """All parts of all questions; equal ones are asked once."""
-        return Parts(tuple(part for each in self.questions.values() for part in each.parts.questions))
+        return RequestParts(tuple(part for each in self.questions.values() for part in each.parts.questions))
 
     @property
     def queries(self) -> list[Query]:

@@ -132,7 +132,7 @@ def least_epsilon(
             f"the wanted error of {names} is too small: no epsilon up to {show(_epsilon(steps - 1))} reaches it"
             "\nhint: allow a larger error, or ask about larger groups"
         )
-    return Solved(_epsilon(high), _words(goals, plans_at(Fraction(1)), confidence))
+    return Solved(_epsilon(high), _goal_words(goals, plans_at(Fraction(1)), confidence))
 
 
 def _epsilon(index: int) -> Fraction:
@@ -147,7 +147,7 @@ def _output(plan: Plan, name: str) -> PlannedOutput:
 def goals_of(
     wanted: Wanted,
     plans: Sequence[Plan],
-    sizes: Callable[[Plan], Sizes],
+    sizes: Callable[[Plan], ErrorSizes],
     computed: Mapping[str, Moves],
     *,
     start: int = 0,
@@ -308,7 +308,7 @@ def _refuse_unforeseen(output: PlannedOutput) -> None:
     )
 
 
-def _words(goals: Sequence[Goal], plans: Sequence[Plan], confidence: Fraction) -> str:
+def _goal_words(goals: Sequence[Goal], plans: Sequence[Plan], confidence: Fraction) -> str:
     named = ", ".join(dict.fromkeys(f"{goal.name} ± {goal.allowed:.4g}" for goal in goals))
     rows = {goal.rows for goal in goals if goal.rows is not None and goal.is_sized(plans)}
     size = f" in groups of {float(min(rows)):,.0f} rows" if len(rows) == 1 else ""
