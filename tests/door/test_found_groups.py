@@ -145,6 +145,31 @@ def test_if_no_group_is_large_enough_the_refusal_says_what_looking_has_cost():
         table.group_by("g").count().answer(epsilon=1)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT g, COUNT(*) AS n FROM t GROUP BY ROLLUP (g)",
+        "SELECT g, x, SUM(x) AS s FROM t GROUP BY CUBE (g, x)",
+        "SELECT g, MODE(x) AS m, COUNT(*) AS n FROM t GROUP BY g",
+        "SELECT g, MEDIAN(x) AS m, AVG(x) AS a FROM t GROUP BY g",
+        "SELECT g, MODE(x) AS o, MEDIAN(x) AS m, COUNT(*) AS n FROM t GROUP BY g",
+        "SELECT g, COUNT(*) AS n FROM t GROUP BY g UNION ALL SELECT g, SUM(x) FROM t WHERE x > 2 GROUP BY g",
+    ],
+)
+def test_parts_without_any_group_are_refused_before_their_charge_as_one_is(text):
+    table = opened(people({f"{n}": 1 for n in range(40)}), columns={"x": {"between": (0, 6)}})
+    with pytest.raises(
+        QueryRefused, match=r"no group by 'g'.* has about \d+ people or more.*; this request spent ε = 0"
+    ):
+        table.sql(text).answer(epsilon=1)
+
+
+def test_of_two_parts_one_may_have_no_group():
+    table = opened(people({f"{n}": 1 for n in range(40)}))
+    both = table.sql("SELECT g, COUNT(*) AS n FROM t GROUP BY g UNION ALL SELECT 'all', COUNT(*) FROM t")
+    assert groups_of(both.answer(epsilon=1, accept_noise=True)) == ["all"]
+
+
 @pytest.mark.parametrize("epsilon", [1, Fraction(12, 5), 3])
 @pytest.mark.parametrize("budget", [3, 30])
 def test_a_question_that_finds_no_group_in_any_round_spends_no_more_delta_than_it_has_for_groups(epsilon, budget):

@@ -300,7 +300,7 @@ def all_missing(
 def can_plan(query: Query, declaration: Declaration, spend: Spend, facts: Facts) -> bool:
     """Return whether a question can be planned from what is declared and known."""
     try:
-        refuse_no_groups(make_plan(query, declaration, spend, facts))  # others may be found by what is learned next
+        refuse_no_groups([make_plan(query, declaration, spend, facts)])  # others may be found by what is learned next
     except QueryRefused:
         return False
     return True

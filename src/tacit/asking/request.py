@@ -29,7 +29,7 @@ from tacit.asking.session import Session
 from tacit.errors import DeadRequest, InvalidParameter
 from tacit.hold import past_the_charge
 from tacit.ledger import Asker, BudgetRoom, Fit, Left, Receipt, StoredAnswer
-from tacit.plan import NO_FACTS, Fact, Facts, Plan, PlannedTogether, Spend, WantedFact
+from tacit.plan import NO_FACTS, Fact, Facts, Plan, PlannedTogether, Spend, WantedFact, refuse_no_groups
 from tacit.privacy import Event, Loss, float_below
 from tacit.release import NoisyTable, basis_in, stamp_in
 
@@ -226,7 +226,7 @@ class Request:
             costs = costs_of_learning(learned, known.foreseen.wanted, self.spend)
             lefts = [replace(self.spend, epsilon=self.spend.epsilon - cost) for cost in costs]
             planned = first_with_room((self.parts.planned(facts, left, fits) for left in lefts), fits)
-        self.parts.refuse_without_groups(planned)
+        refuse_no_groups(planned.plans)
         if judge is not None and not known.is_paid:
             judge(planned.plans)
         return planned

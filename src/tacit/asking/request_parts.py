@@ -25,7 +25,6 @@ from tacit.plan import (
     plans_of_noise,
     plans_together,
     question_key,
-    refuse_no_groups,
     spends_of,
 )
 from tacit.privacy import from_text, to_text
@@ -110,9 +109,6 @@ class RequestParts:
     def planned(self, facts: Sequence[Facts], spend: Spend, admits: Admits) -> PlannedTogether:
         """Return the plans; if the noise is left open, with a kind that the budgets have room for."""
         return plans_together(self._asked(facts), spend, admits)
-
-    def refuse_without_groups(self, planned: PlannedTogether) -> None:
-        """Refuse a question of which no group was found; of several questions one may be empty."""
 
     def planned_again(self, basis: Basis, spend: Spend, facts: Sequence[Facts]) -> PlannedTogether | None:
         """Return the plans that a stored answer was made by; None if they are not made so any more."""
@@ -216,10 +212,6 @@ class OnePart(RequestParts):
         """Return the plan; if the noise is left open, with a kind that the budgets have room for."""
         session, query = self.questions[0]
         return _alone(plan_with_room(query, session.declaration, spend, lambda plan: admits(_alone(plan)), facts[0]))
-
-    def refuse_without_groups(self, planned: PlannedTogether) -> None:
-        """Refuse the question if no group of it was found."""
-        refuse_no_groups(planned.plans[0])
 
     def planned_again(self, basis: Basis, spend: Spend, facts: Sequence[Facts]) -> PlannedTogether | None:
         """Return the plan that a stored answer was made by; None if it is not made so any more."""

@@ -33,7 +33,7 @@ def plan_with_levels(query: Query, spend: Spend, leaf: Plan, of_noise: Callable[
 
     `of_noise` makes the plan of its groups with one kind of noise.
     """
-    if leaf.public_keys is None:  # groups are shown by their own noise, and only those have totals
+    if not leaf.public_keys:  # groups are shown by their own noise, and only those have totals; or none was found
         return leaf
     sizes = level_sizes(query, leaf.public_keys)
     weights = level_weights(query, spend)

@@ -15,6 +15,7 @@ from tacit.accounting import shares_of
 from tacit.errors import InvalidParameter, QueryRefused
 from tacit.plan.bounds.facts import NO_FACTS, Facts
 from tacit.plan.bounds.filled import filled, lacks_anything
+from tacit.plan.bounds.found_keys import refuse_no_groups
 from tacit.plan.bounds.missing_bounds import is_scaled
 from tacit.plan.bounds.mixed import Halves, filled_half, halves_of, scaled_half, united
 from tacit.plan.bounds.scaled import scaled_plan
@@ -182,6 +183,7 @@ def _mixed_plan(query: Query, halves: Halves, declaration: Declaration, spend: S
     scaled = scaled_half(halves, declaration, facts)
     if scaled is None:
         return None
+    refuse_no_groups([scaled])  # the ranges of its quantiles are not learned then
     drawn = halves.drawn_with(scaled.public_keys)
     found = filled_half(drawn, declaration, facts)
     if found is None:

@@ -15,7 +15,10 @@ from datetime import date, timedelta
 from decimal import Decimal
 from functools import partial
 from itertools import pairwise, zip_longest
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal
+from zipfile import ZipFile
 
 import duckdb
 import pyarrow as pa
@@ -27,7 +30,7 @@ from tacit.errors import TacitError
 from tacit.learning import PCA, AdditiveClassifier, AdditiveRegressor, Holdout, LinearRegression, SqlModel, Teachers
 from tacit.learning import tune as choose_model
 from tacit.ledger import open_ledger
-from tacit_gauntlet.stage.models import Talker, public_text
+from tacit_gauntlet.stage.models import Spots, Talker, public_text
 from tacit_gauntlet.stage.parts import coded_in_parts, stand_in
 from tacit_gauntlet.stage.table import Ear, Table, all_frozen, protected, protected_here
 
@@ -193,6 +196,17 @@ QUESTIONS: dict[str, Ask] = {
         "found days": "SELECT d, f, COUNT(*) AS n FROM t {where} GROUP BY d, f",
         "rollup": "SELECT g, f, COUNT(*) AS n FROM t {where} GROUP BY ROLLUP (g, f)",
         "cube": "SELECT g, x > 3 AS h, SUM(x) AS s FROM t {where} GROUP BY CUBE (g, h)",
+        "rollup of found groups": "SELECT w, f, COUNT(*) AS n, SUM(x) AS s FROM t {where} GROUP BY ROLLUP (w, f)",
+        "rollup of means": "SELECT g, AVG(y) AS a, MEDIAN(x) AS m FROM t {where} GROUP BY ROLLUP (g)",
+        "grouping sets": "SELECT g, x > 3 AS h, VAR_POP(y) AS v FROM t {where} GROUP BY GROUPING SETS ((g), (h), ())",
+        "brackets": "SELECT COUNT(*) - (SELECT COUNT(*) FROM t {where}) AS n, AVG(y) / (SELECT AVG(x) FROM t) AS r"
+        " FROM t {where}",
+        "mode of found groups": "SELECT w, MODE(g) AS m, COUNT(*) AS n FROM t {where} GROUP BY w",
+        "nothing but NULL": "SELECT AVG(NULLIF(x, x)) AS a, SUM(NULLIF(y, y)) AS s, COUNT(NULLIF(y, y)) AS n"
+        " FROM t {where}",
+        "never": "SELECT AVG(x) AS a, CORR(x, y) AS c FROM t {both} 1 = 0",
+        "union of found groups": "SELECT w, COUNT(*) AS n FROM t {where} GROUP BY w UNION ALL"
+        " SELECT g, AVG(x) FROM t {where} GROUP BY g",
         "union": "SELECT 'a' AS what, COUNT(*) AS n FROM t {where} UNION ALL SELECT 'b', SUM(x) FROM t {where}",
         "windows": "SELECT g, RANK() OVER (ORDER BY COUNT(*)) AS r, SUM(COUNT(*)) OVER () AS n FROM t"
         " {where} GROUP BY g",
@@ -214,6 +228,12 @@ RELATIONS: dict[str, Ask] = {
         " (SELECT id, COUNT(*) AS n FROM t {where} GROUP BY id) GROUP BY n",
         "per unit and key": "SELECT g, AVG(s) AS a FROM"
         " (SELECT id, g, SUM(x) AS s, MAX(y) AS h FROM t {where} GROUP BY 1, 2 HAVING COUNT(*) > 0) GROUP BY g",
+        "per unit, medians": "SELECT MEDIAN(n) AS a, VAR_POP(s) AS v FROM"
+        " (SELECT id, COUNT(*) AS n, SUM(y) AS s FROM t {where} GROUP BY id)",
+        "per unit, totals of found groups": "SELECT g, h, COUNT(*) AS p FROM"
+        " (SELECT id, g, MAX(x) > 3 AS h, BOOL_OR(f) AS o FROM t {where} GROUP BY id, g)"
+        " WHERE o GROUP BY ROLLUP (g, h)",
+        "two tables": "SELECT 'a' AS k, COUNT(*) AS n FROM t {where} UNION ALL SELECT 'b', COUNT(*) FROM people",
         "whoever": "SELECT COUNT(*) AS p FROM (SELECT DISTINCT id FROM t {where})",
         "join": "SELECT SUM(age) AS s, COUNT(*) AS n FROM t JOIN people USING (id) {where}",
         "left join": "SELECT COUNT(age) AS s, COUNT(*) AS n FROM t LEFT JOIN people USING (id) {where}",
@@ -244,6 +264,31 @@ VERBS: dict[str, Ask] = {
         .agg(n=count() if asked.few.kind == "row" else count_units(), s=sum_of("x"), m=mean("y"))
         .answer(epsilon=TINY, accept_noise=True)
     ),
+    "totals in Python": lambda asked: (
+        asked.rows.group_by("g", "f", totals="all", keys=[(g, f) for g in "abc" for f in (False, True)])
+        .agg(n=count(), s=sum_of("x"))
+        .answer(epsilon=TINY, accept_noise=True)
+    ),
+    "top of found": lambda asked: asked.rows.top("w", 2).answer(epsilon=TINY, accept_noise=True),
+    "quantiles of people": lambda asked: asked.rows.quantile("x", [0.1, 0.5, 0.9], of="people").answer(
+        epsilon=SMALL, accept_noise=True, consistent=True
+    ),
+    "different values in Python": lambda asked: asked.rows.count_distinct("w", per_unit=1).answer(
+        epsilon=TINY, accept_noise=True
+    ),
+    "gaussian": lambda asked: (
+        asked.rows.group_by("g").agg(n=count(), m=mean("y")).answer(epsilon=TINY, accept_noise=True, noise="gaussian")
+    ),
+    "learned anew": lambda asked: asked.rows.mean("y").answer(epsilon=TINY, accept_noise=True, learn="fresh"),
+    "of computed values": lambda asked: (
+        asked.rows.derive(v="x * 2 + y").group_by("g").mean("v").answer(epsilon=TINY, accept_noise=True)
+    ),
+    "of one side": lambda asked: (
+        Holdout(asked.table, share="0.001").rest.group_by("g").mean("y").answer(epsilon=TINY, accept_noise=True)
+    ),
+    "a summary of one side": lambda asked: Holdout(asked.table, share="0.001").rest.describe(epsilon=SMALL),
+    "what is left": lambda asked: (asked.rows.mean("y").answer(epsilon=TINY, accept_noise=True), asked.table.left)[1:],
+    "as files": lambda asked: _files(asked.rows.group_by("g").mean("y").answer(epsilon=TINY, accept_noise=True)),
     "without learning": lambda asked: (
         asked.rows.count() if asked.few.kind == "row" else asked.rows.count_units()
     ).answer(epsilon=TINY, learn=False),
@@ -259,7 +304,21 @@ VERBS: dict[str, Ask] = {
     "learn by": lambda asked: asked.rows.learn(epsilon=TINY, columns=["x"], by=["g"]),
     "learn by found": lambda asked: asked.rows.learn(epsilon=TINY, columns=["x"], by=["w"]),
     "audit": lambda asked: audit_question(asked.rows.count(), epsilon=1, draws=200),
+    "audit of found groups": lambda asked: audit_question(asked.rows.group_by("w").mean("y"), epsilon=1, draws=200),
 }
+
+
+def _files(answer: Answer) -> str:
+    """Return what other programs are given of an answer: a picture, a workbook, frames and a certificate."""
+    with TemporaryDirectory() as folder:
+        place = Path(folder)
+        answer.plot(place / "a.svg")
+        answer.to_excel(place / "a.xlsx")
+        with ZipFile(place / "a.xlsx") as book:
+            sheets = [book.read(name).decode() for name in sorted(book.namelist()) if "sheet" in name.lower()]
+        drawn = (place / "a.svg").read_text()
+    texts = [drawn, *sheets, str(answer.to_pandas().dtypes), json.dumps(answer.certificate(), default=str)]
+    return in_words("\n".join(texts))
 
 
 def _model(made: Any, **words: Any) -> Ask:
@@ -315,7 +374,17 @@ MODELS: dict[str, Ask] = {
     "a term of two": _model(
         partial(AdditiveRegressor, rounds=2, interactions=[("x", "g")]), target="y", features=["x", "g"]
     ),
+    "a number of times": _model(partial(AdditiveRegressor, loss="poisson"), target="x", features=["y"]),
     "components": _model(PCA, features=["x", "y", "z"]),
+    "components of one side": lambda asked: PCA(epsilon=TINY).fit(
+        Holdout(asked.table, share="0.999").training, features=["x", "y"]
+    ),
+    "a student": lambda asked: str(_voted(asked).student(Spots()).predict(PUBLIC_ROWS)),
+    "what it predicts": lambda asked: str(
+        AdditiveClassifier(epsilon=TINY, rounds=2)
+        .fit(asked.rows, target="f", features=["x", "y"])
+        .predict_proba(PUBLIC_ROWS)
+    ),
     "of one side": lambda asked: AdditiveRegressor(epsilon=TINY, rounds=2).fit(
         Holdout(asked.table, share="0.999").training, target="y", features=["x"]
     ),
@@ -358,7 +427,7 @@ def in_words(text: str) -> str:
 
     An interval is written as ±, or as both of its ends where they are not equally far.
     """
-    masked = " ".join(re.sub("[─-]{2,}", "--", _NUMBER_OR_HASH.sub("#", text)).split())
+    masked = " ".join(re.sub("[─-]{2,}", "--", re.sub("#+", "#", _NUMBER_OR_HASH.sub("#", text))).split())
     return masked.replace("# … #", "#")
 
 

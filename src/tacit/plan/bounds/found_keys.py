@@ -142,10 +142,11 @@ def _is_of(kinds: tuple[type, ...], types: Sequence[Type]) -> bool:
     )
 
 
-def refuse_no_groups(plan: Plan) -> None:
-    """Refuse a question of which no group was found: all of its epsilon would be spent on an empty table."""
-    if plan.public_keys or not plan.found_by:
+def refuse_no_groups(plans: Sequence[Plan]) -> None:
+    """Refuse questions of which no group was found: all of their epsilon would be spent on an empty table."""
+    if any(plan.public_keys or not plan.found_by for plan in plans):
         return
+    plan = plans[0]
     names = ", ".join(f"'{key.name}'" for key in plan.keys)
     raise QueryRefused(
         f"no group by {names} has about {smallest_shown(plan.found_by):,.0f} people or more, so none can be shown"
