@@ -133,12 +133,16 @@ WORDS = {
     "rows": "how many rows the table has, if that is public",
     "most_rows_per_unit": "the most rows that any unit can have, if that is known whatever the data; nothing is left "
     "out for it",
-    "budget": "what may ever be learned about one unit: a loss. A table that is new to the ledger needs one",
+    "budget": "what may ever be learned about one unit: a loss. A table that is new to the ledger needs one. With "
+    "a period it is new each day, month or year",
     "name": "what the table is called in the ledger and in SQL; the file's name where left out",
     "ledger": "where charges are kept: a path or a postgresql:// address; the one in `TACIT_HOME` where left out. "
     "`tacit.TRYOUT` (`--try`) keeps nothing",
     "neighbours": "what is hidden: 'add-remove' (whether a unit is in the table) or 'replace' (which rows it has)",
     "columns": "what is public about columns, by name: `between`, `keys`, `type`, `step`",
+    "period": "day, month or year: the budget is new in each (UTC); left out, it is for life",
+    "block": "rows by the calendar: `column` (dates or times), `every` (day, month or year) and `zone`. Each block has "
+    "the whole budget, and a question is charged to the blocks that its WHERE allows",
     "population": "how many units there are, if that is public",
     "spark": "the Spark session in which a table of Spark is read; a Spark Connect server's address needs none",
     "version": "a number you raise when the rows have changed: the same question is then asked anew. With it, and a "

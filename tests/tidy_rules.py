@@ -110,13 +110,13 @@ FACE_NAMES_MAX = {
     "noise": 29,
     "pictures": 27,  # pages draw without a file, in the page's theme and narrow
     "plan": 106,  # levels; found groups; several questions as one, their shares; what models read and lack; chosen
-    "privacy": 74,  # amounts of loss with two digits
-    "query": 134,  # marginals; questions and rows as JSON; relations, joins, compounds, asides; SQL of databases
+    "privacy": 75,  # amounts of loss with two digits; a budget per period
+    "query": 135,  # marginals; questions and rows as JSON; relations, joins, compounds, asides; SQL of databases
     "release": 9,  # keys as facts keep them; a choice among sums too; a round of learning is integers without a table
     "selection": 16,
     "server": 21,  # what pages of other packages are made of
     "typed_sql": 24,  # tables, values and types; what SQL has between values; a connection
-    "tables": 41,  # people; a catalog from text, its ledger; declarations as JSON; sources together, public, elsewhere
+    "tables": 44,  # blocks; people; a catalog from text, its ledger; declarations; sources together, public, elsewhere
 }
 FACE_NAMES_ELSE = 20
 # Nobody imports the commands.

@@ -98,11 +98,18 @@ TABLE = {
         "text",
         "The column of people (one value per person); ROW if each row is a person.",
     ),
-    "budget": Option("object", "How much may ever be learned of one unit: epsilon or rho, and delta, as decimal text."),
+    "budget": Option(
+        "object",
+        "How much may ever be learned of one unit: epsilon or rho, and delta, as decimal text; with a period (day, "
+        "month or year), in each.",
+    ),
     "columns": Option("object", "Public facts about each column: between, step, keys, type."),
     "rows_per_unit": Option("count", "By hand: the most rows of one unit that count in a group. Learned if left out."),
     "groups_per_unit": Option("count", "By hand: the most groups that one unit counts in. Learned if left out."),
     "neighbours": Option("text", "How neighbouring tables differ; add-remove if left out.", ("add-remove", "replace")),
+    "block": Option(
+        "object", "Rows by the calendar, each block with the whole budget: column, every (day, month or year), zone."
+    ),
     "population": Option("count", "About how many people there are."),
     "rows": Option("count", "The number of rows of the table, if it is public."),
     "most_rows_per_unit": Option("count", "The most rows that any unit can have, if known."),

@@ -197,3 +197,27 @@ def test_how_many_more_like_the_last_counts_a_budget_that_nothing_was_charged_to
     assert ledger.left(table, "bob").questions == 3
     assert ledger.left(table, "ann").questions == 0
     assert "more like" not in str(ledger.left(table, "ann"))
+
+
+def test_a_budget_per_year_is_declared_renewed_and_never_sums_to_one_for_life():
+    now = [datetime(2026, 12, 31, 23, 59, tzinfo=UTC)]
+    with open_ledger(":memory:", clock=lambda: now[0]) as ledger:
+        yearly = epsilon("0.4", period="year")
+        table = ledger.register(name="pay", declaration=DECLARATION, budget=yearly)
+        assert table.budget_words == "ε = 0.4 per year"
+        assert fitting(ledger, table, prefix="this year") == 4
+        now[0] = datetime(2027, 1, 1, tzinfo=UTC)
+        assert ledger.register(name="pay", declaration=DECLARATION, budget=yearly) == table
+        assert fitting(ledger, table, prefix="next year") == 4
+        with pytest.raises(InvalidParameter, match=r"a budget of ε = 0\.4, per year"):
+            ledger.register(name="pay", declaration=DECLARATION, budget=epsilon("0.4"))
+        assert ledger.spent(table).epsilon == Fraction(8, 10)
+        ledger.revoke("pay")
+        assert fitting(ledger, table, prefix="revoked") == 0
+        ledger.verify()
+
+
+@pytest.mark.parametrize("period", ["week", "", 7, "block"])
+def test_a_period_that_is_none_is_refused(period):
+    with pytest.raises(InvalidParameter, match="day, month, year"):
+        epsilon(1, period=period)

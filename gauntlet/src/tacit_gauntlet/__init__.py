@@ -32,6 +32,8 @@ MODULES = (
     "tacit_gauntlet.learning.paying",
     "tacit_gauntlet.learning.sides",
     "tacit_gauntlet.learning.undeclared",
+    "tacit_gauntlet.ledger.block_mutants",
+    "tacit_gauntlet.ledger.blocks",
     "tacit_gauntlet.ledger.counting",
     "tacit_gauntlet.ledger.damage",
     "tacit_gauntlet.ledger.disk",

@@ -20,7 +20,7 @@ from tacit.errors import InvalidParameter, LedgerError, QueryRefused, did_you_me
 from tacit.hold import Hold, read_hold
 from tacit.ledger import MEMORY, Ledger, RegisteredTable, TryOut, has_default_ledger, open_ledger
 from tacit.noise import fresh_bytes
-from tacit.privacy import Loss, whole
+from tacit.privacy import Loss, LossPerPeriod, whole
 from tacit.query import Frame, key_value, kind_of_column, tables_named
 from tacit.tables import (
     FILE_NAME,
@@ -33,6 +33,7 @@ from tacit.tables import (
     RowUnit,
     Source,
     open_source,
+    read_blocks,
     read_bound,
     read_catalog,
     read_columns,
@@ -53,7 +54,7 @@ def table(
     source: Any,
     *,
     unit: str | RowUnit,
-    budget: Loss | None = None,
+    budget: Loss | LossPerPeriod | None = None,
     name: str | None = None,
     ledger: Any = None,
     neighbours: Neighbours = "add-remove",
@@ -64,6 +65,7 @@ def table(
     rows: int | None = None,
     most_rows_per_unit: int | None = None,
     version: int | None = None,
+    block: Mapping[str, str] | None = None,
     accept_large_delta: bool = False,
     same_people_as: str | None = None,
     hold: Hold | None = None,
@@ -71,15 +73,14 @@ def table(
 ) -> Table:
     """Return a protected table to ask questions of.
 
-    `source` is a path or glob of Parquet or CSV files, a table of a DuckDB file ('air.duckdb?table=flights'), of
-    PostgreSQL ('postgresql://host/db?table=clinic.visits') or of Spark ('spark://catalog.schema.table' with `spark`, a
-    session; 'sc://host:15002?table=…'), a pandas, Polars or Arrow frame, (a DuckDB or PostgreSQL connection, a table's
-    name), or an Ibis table. `unit` is the column that says whose row it is, or `tacit.ROW`. `budget` is what may ever
-    be learned, e.g. tacit.epsilon(3, delta=1e-6), for one new to the ledger. `columns` declares what is public, such as
-    {"age": {"between": (0, 120)}, "ward": {"keys": ["A", "B"]}}. Bounds are learned when needed; a number in
-    `rows_per_unit` or `groups_per_unit` drops what is over it. `rows` and `most_rows_per_unit` are given if public.
-    Raise `version` when rows were added; with `name`, a frame is known after a restart. `ledger` keeps the charges;
-    `hold` is when answers leave.
+    `source` is a path or glob of Parquet or CSV, a table of a DuckDB file ('air.duckdb?table=flights'), of PostgreSQL
+    ('postgresql://host/db?table=clinic.visits') or of Spark ('sc://host:15002?table=…', or 'spark://…' with a session
+    `spark`), a pandas, Polars or Arrow frame, (a DuckDB or PostgreSQL connection, a table's name), or an Ibis table.
+    `unit` is the column of people, or `tacit.ROW`. `budget` is what may ever be learned, e.g. tacit.epsilon(3,
+    delta=1e-6), or with period="year" each year. With `block`, such as {"column": "day", "every": "month", "zone":
+    "Europe/Berlin"}, each month has the whole of it. `columns` has what is public: {"age": {"between": (0, 120)},
+    "ward": {"keys": ["A", "B"]}}. Bounds per unit are learned, unless given as numbers. Raise `version` when rows were
+    added. `ledger` keeps the charges.
     """
     held = read_hold(hold)
     opened, declaration = declared(
@@ -94,6 +95,7 @@ def table(
         rows=rows,
         most_rows_per_unit=most_rows_per_unit,
         version=version,
+        block=block,
         spark=spark,
     )
     book = _book(ledger, budget, is_unnamed=opened.identity is None and name is None)
@@ -124,6 +126,7 @@ def declared(
     rows: int | None = None,
     most_rows_per_unit: int | None = None,
     version: int | None = None,
+    block: Mapping[str, str] | None = None,
     spark: Any = None,
 ) -> tuple[Source, Declaration]:
     """Return a source and what is declared of it, held against its schema; no row is read and no ledger is opened."""
@@ -141,6 +144,7 @@ def declared(
             None if most_rows_per_unit is None else whole(most_rows_per_unit, name="most_rows_per_unit")
         ),
         version=1 if version is None else whole(version, name="version"),
+        block=None if block is None else read_blocks(block, opened.columns, instants=opened.instants),
     )
 
 
@@ -320,11 +324,11 @@ def _outside_of_budgets(opened: Source, name: str, book: Ledger) -> tuple[str, .
     )
 
 
-def _book(ledger: Any, budget: Loss | None, *, is_unnamed: bool = False) -> Ledger:
+def _book(ledger: Any, budget: Loss | LossPerPeriod | None, *, is_unnamed: bool = False) -> Ledger:
     """Return the open ledger that charges go to; warn of a budget that gives little protection."""
     if is_unnamed:
         _refuse_unnamed(ledger)
-    warn_if_large(getattr(budget, "epsilon", None))
+    warn_if_large(getattr(getattr(budget, "loss", budget), "epsilon", None))
     return ledger if isinstance(ledger, Ledger) else open_ledger(_ledger_address(ledger))
 
 

@@ -180,7 +180,7 @@ class Table(Verbs[Question]):
 
     def __repr__(self) -> str:
         declared = self.frame.declaration
-        budget = self.session.registered.budget
+        budget = self.session.registered.budget_words
         return printable(f"<protected table '{declared.name}', unit {declared.unit}, budget {budget}>")
 
 

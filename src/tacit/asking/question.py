@@ -98,7 +98,7 @@ class Question(QuestionVerbs[PlanReport]):
             answered = request.answer(show=kept, judge=judge)
             return recorded(
                 drafts.of(answered.plans, answered.noisy, answered.learned),
-                answer_info(session, answered, level, request.asker.name, notes),
+                answer_info(request.payer, answered, level, request.asker.name, notes),
                 notices=() if answered.free else session.notices,
                 certify=partial(session.ledger.certificate, answered.receipt.number),
             )

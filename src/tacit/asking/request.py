@@ -417,7 +417,7 @@ def answer_info(
     return AnswerInfo(
         loss=loss_record(answered.loss),
         left=left_record(what_is_left(session, analyst)),
-        unit="each row" if plan.unit is None else f"all rows of one {plan.unit}",
+        unit=session.protected,
         neighbours="add or remove one" if plan.neighbours == "add-remove" else "replace one",
         confidence=confidence,
         durable=receipt.durable,
@@ -425,7 +425,7 @@ def answer_info(
         version=session.registered.version,
         has_changed=answered.has_changed,
         receipt={"ledger": receipt.ledger, "entry": receipt.number, "hash": receipt.hash, "time": receipt.time},
-        notes=notes,
+        notes=(*session.block_notes, *notes),
     )
 
 

@@ -74,7 +74,9 @@ class RequestParts:
         base = first.base or first
         read = {id for session, _ in self.different for id in (session.registered.id, *session.registered.beside)}
         beside = tuple(sorted(read - {base.registered.id}))
-        return replace(base, registered=replace(base.registered, beside=beside)) if beside else base
+        base = replace(base, registered=replace(base.registered, beside=beside)) if beside else base
+        # what is read of a relation has no WHERE of the table's own: all blocks
+        return base.narrowed(query.where if session.relation is None else None for session, query in self.different)
 
     @property
     def queries(self) -> list[Query]:
@@ -176,7 +178,8 @@ class OnePart(RequestParts):
     @property
     def payer(self) -> Session:
         """The session of its rows."""
-        return self.questions[0][0]
+        session, query = self.questions[0]
+        return session.narrowed([query.where])
 
     def spends(self, spend: Spend) -> Sequence[Spend]:
         """Return what it may spend: all."""

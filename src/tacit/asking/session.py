@@ -3,7 +3,7 @@
 Whatever is paid for out of a budget goes through `spend` (paying.py): answers, and what is learned for them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -33,7 +33,17 @@ from tacit.hold import longest
 from tacit.ledger import Asker, Learning, Ledger, RegisteredTable
 from tacit.noise import fresh_bytes
 from tacit.plan import Fact, Plan, Spend, WantedFact
-from tacit.query import Query, Relation, TableRows, question_text, relation_lines, relation_mark, tables_of
+from tacit.query import (
+    Expression,
+    Query,
+    Relation,
+    TableRows,
+    blocks_allowed,
+    question_text,
+    relation_lines,
+    relation_mark,
+    tables_of,
+)
 from tacit.release import NoisyTable, joined, release
 from tacit.tables import Declaration, PublicTable
 
@@ -115,6 +125,43 @@ class Session:
             beside=beside,
             hold=longest(each.hold for each in sessions),
         )
+
+    def narrowed(self, wheres: Iterable[Expression | None]) -> "Session":
+        """Return this session, charged only for the blocks that these conditions allow; of a relation, for all."""
+        base, found = self.base or self, set[str]()
+        block = base.declaration.block
+        if block is None:
+            return self
+        for where in wheres:
+            allowed = blocks_allowed(where, block) if self.relation is None else None
+            if allowed is None:
+                return replace(self, registered=replace(self.registered, blocks=None, stamp=self.stamp()))
+            found.update(allowed)
+        return replace(self, registered=replace(self.registered, blocks=tuple(sorted(found)), stamp=self.stamp()))
+
+    @property
+    def block_notes(self) -> tuple[str, ...]:
+        """What the details of an answer say about blocks."""
+        block = (self.base or self).declaration.block
+        if block is None:
+            return ()
+        charged = self.registered.blocks
+        return (
+            f"Charged to {'all blocks' if charged is None else 'the blocks ' + ', '.join(charged)}.",
+            f"Rows without {block.column} are in no block: only questions that are charged to all blocks count them.",
+        )
+
+    @property
+    def protected(self) -> str:
+        """What an answer protects, in words."""
+        unit = self.declaration.unit_column
+        whose = "each row" if unit is None else f"all rows of one {unit}"
+        base = self.base or self
+        if (block := base.declaration.block) is not None:
+            rest = "" if unit is None else f"; one {unit} with rows in several may lose the budget of each"
+            return f"{whose} in one {block}{rest}"
+        period = self.registered.period
+        return whose if period is None else f"{whose}; the budget is new each {period}"
 
     def refuse_other_people(self, other: "Session") -> None:
         """Refuse to join a table whose budget is not this one's: what is learned would be charged to one of the two."""
@@ -219,7 +266,7 @@ class Session:
     ) -> AbstractContextManager[OpenCharge]:
         """Charge the budget for a fact."""
         plan = wanted.plan
-        return self.spend(
+        return self.narrowed([plan.where]).spend(
             Payment(plan.events, wanted.key, plan.asked, plan.loss, request_id, analyst, learning=learning)
         )
 

@@ -181,6 +181,9 @@ def _describe_table(ledger: "Ledger", table: "RegisteredTable", shared: list[str
         rows += [(who or "everyone", _describe(status)) for status in statuses]
         if who is not None and not statuses:
             rows.append((who, f"{' ' * BAR}  of everyone's: spent {spent_words(ledger.spent(table, who), rule)}"))
+    if table.period is not None:
+        whole = f"one person in all {table.period}s"
+        rows.append((whole, f"may have lost {spent_words(ledger.spent(table), rule)} so far"))
     width = max(len(who) for who, _ in rows)
     return [title, *(f"  {who:{width}}  {text}" for who, text in rows)]
 
@@ -194,8 +197,11 @@ def _describe(status: "BudgetStatus") -> str:
         more = ", not asked yet" if not status.charges else ", any number of questions like the last"
     else:
         more = f", about {status.questions:,} more like the last" if status.questions else ""
-    return f"{'█' * filled}{'░' * (BAR - filled)}  of {budget.loss}{_per(budget.period)}: {figures}{more}"
+    return f"{'█' * filled}{'░' * (BAR - filled)}  of {budget.loss}{_per(status)}: {figures}{more}"
 
 
-def _per(period: str | None) -> str:
-    return f" per {period}" if period else ""
+def _per(status: "BudgetStatus") -> str:
+    period = status.budget.period
+    if period != "block":
+        return f" per {period}" if period else ""
+    return f" in block {status.block}" if status.block else " in every other block"

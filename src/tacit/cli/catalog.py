@@ -470,4 +470,4 @@ def _budget(entry: "CatalogEntry", ledger: "Ledger | None") -> str:
             return "not asked yet"
         return "not set, and the first question needs one" if declared is None else f"{declared}, not asked yet"
     left = ledger.left(table)
-    return f"{table.budget}; left: {left}"
+    return f"{table.budget_words}; left: {left}"

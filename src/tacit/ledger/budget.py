@@ -4,6 +4,7 @@ A charge must fit every budget that applies to it, so the smallest wins. Whether
 (`tacit.accounting`).
 """
 
+import json
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -12,6 +13,8 @@ from tacit.errors import InvalidParameter
 from tacit.ledger.entry import Record, amounts_from, amounts_record, scope_of
 from tacit.privacy import ApproximateLoss, Loss, PureLoss, ZcdpLoss, from_text, show, to_text, whole
 
+# The period of a budget that holds in each block of the rows, in place of a time of the charge.
+BLOCK = "block"
 # The budget under this name applies to each analyst without a personal budget.
 EACH = "*"
 # How much of a time's text names the period it lies in: 2026-11-15T08:00:00.000000Z
@@ -41,13 +44,13 @@ class Budget:
     period: str | None = None
     population: int | None = None
 
-    def scope(self, *, analyst: str, time: str) -> str:
-        """Return the account this budget limits, for a charge by `analyst` at `time`."""
-        return scope_of(
-            self.cohort,
-            analyst=None if self.analyst is None else analyst,
-            period=None if self.period is None else period_of(time, self.period),
-        )
+    def scope(self, *, analyst: str, time: str, block: str | None = None) -> str:
+        """Return the account this budget limits, for a charge by `analyst` at `time`; of a block, or of all blocks."""
+        if self.period == BLOCK:
+            period: str | None = BLOCK if block is None else f"{BLOCK} {block}"
+        else:
+            period = None if self.period is None else period_of(time, self.period)
+        return scope_of(self.cohort, analyst=None if self.analyst is None else analyst, period=period)
 
     @property
     def is_revoked(self) -> bool:
@@ -57,6 +60,11 @@ class Budget:
     def __str__(self) -> str:
         who = {None: "", EACH: " for each analyst"}.get(self.analyst, f" for {self.analyst}")
         return f"{self.loss}{who}{f' per {self.period}' if self.period else ''}{', revoked' if self.is_revoked else ''}"
+
+
+def block_of(scope: str) -> str | None:
+    """Return the block of the account of a budget per block; None for all blocks."""
+    return str(json.loads(scope)[2]).removeprefix(BLOCK).strip() or None
 
 
 def period_of(time: str, period: str) -> str:
@@ -78,8 +86,8 @@ def new_budget(
     accept_large_delta: bool = False,
 ) -> Budget:
     """Return a budget with its rule fixed, after the checks a budget must pass."""
-    if period is not None and period not in _PERIODS:
-        raise InvalidParameter(f"period must be one of {', '.join(_PERIODS)}, not {period!r}")
+    if period is not None and period not in (*_PERIODS, BLOCK):
+        raise InvalidParameter(f"period must be one of {', '.join((*_PERIODS, BLOCK))}, not {period!r}")
     if not isinstance(loss, PureLoss | ApproximateLoss | ZcdpLoss):
         raise InvalidParameter(
             f"budget must be a loss, not {type(loss).__name__}\nhint: budget=tacit.epsilon(3, delta=1e-6)"

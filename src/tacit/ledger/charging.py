@@ -12,10 +12,11 @@ depend on the analyst: if the process dies, the next one that needs the fact car
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 
 from tacit.accounting import Charge
 from tacit.errors import NOTHING_CHARGED, BeingAnswered, BudgetExceeded, DeadRequest, InvalidParameter, LedgerError
-from tacit.ledger.budget import EACH
+from tacit.ledger.budget import BLOCK, EACH, block_of
 from tacit.ledger.chain import digest
 from tacit.ledger.draft import (
     PEOPLE,
@@ -30,7 +31,7 @@ from tacit.ledger.draft import (
 )
 from tacit.ledger.entry import CHARGE_NAMES, Entry, Record, account_name, amounts_record, charge_from, scope_of
 from tacit.ledger.locks import ATTEMPTS
-from tacit.ledger.registry import RegisteredTable
+from tacit.ledger.registry import RegisteredTable, declared_budget
 from tacit.ledger.roles import find_person, not_allowed, why_not
 from tacit.ledger.set_aside import CallInProgress, aside_name, is_some, set_aside
 from tacit.ledger.spelling import name_key
@@ -234,6 +235,8 @@ def new_request(
         "asked": keys.asked,
         "request": keys.request,
         **({"beside": list(table.beside)} if table.beside else {}),
+        **({} if table.blocks is None else {"blocks": list(table.blocks)}),
+        **({} if table.stamp is None else {"stamp": table.stamp}),
         **({} if words is None else {"about": words[:WORDS_MAX]}),
         **({"attempts": ATTEMPTS} if learns_alone or (is_in_hand and request_id is not None) else {}),
         **({} if learned_for is None else {"for": learned_for}),
@@ -315,7 +318,7 @@ def _dead(charge: Entry) -> DeadRequest:
 
 
 # The common parts of two attempts at one charge: the rows read, the noise drawn, the cost and the key.
-_SAME = ("table", "declared", "people", "events", "asked", "beside", "learns", *CHARGE_NAMES)
+_SAME = ("table", "declared", "people", "events", "asked", "beside", "blocks", "learns", *CHARGE_NAMES)
 
 
 def _is_same(standing: Entry, record: Record) -> bool:
@@ -430,6 +433,7 @@ def decide(draft: LedgerDraft, request: ChargeRequest, *, durable: bool) -> Stor
     if stored is not None:
         return stored
 
+    _refuse_if_closed(draft, request)
     if learning is not None:
         only = analyst if question == request.keys.own else None
         version = request.table.version
@@ -444,9 +448,11 @@ def decide(draft: LedgerDraft, request: ChargeRequest, *, durable: bool) -> Stor
 
     entry = draft.append({"kind": "charge", **record, **of_call}, request=record["request"])
     budgets = draft.book.applying(table.cohort, analyst)
-    scopes = [budget.scope(analyst=analyst, time=draft.time) for budget in budgets]
-    for scope in {scope_of(table.cohort), scope_of(table.cohort, analyst=analyst), *scopes}:
-        draft.charge(scope, request.charge, number=entry.number)
+    scopes = dict.fromkeys((scope_of(table.cohort), scope_of(table.cohort, analyst=analyst)), 1)
+    for budget in budgets:
+        scopes |= draft.book.charged(budget, analyst=analyst, time=draft.time, blocks=table.blocks)
+    for scope, times in scopes.items():
+        draft.charge(scope, request.charge.times(times), number=entry.number)
     for name, value in written(record["analyst"], draft.state.get).items():
         draft.state.put(name, value)
     return Attempt(entry, rest=rest)
@@ -489,9 +495,35 @@ def _refuse_if_not_allowed(draft: LedgerDraft, request: ChargeRequest, record: R
         raise not_allowed(why)
 
 
+def _refuse_if_closed(draft: LedgerDraft, request: ChargeRequest) -> None:
+    """Refuse a block that is over and was charged before, if the source was written since under the same version.
+
+    Rows that come late, or move to another block, could put one person in more blocks than its budgets were given for.
+    """
+    table, budget = request.table, declared_budget(draft.book, request.table.cohort)
+    if budget.period != BLOCK or table.stamp is None:
+        return
+    # midnight is at most 14 hours from UTC's: a block before this day is over in every zone
+    day = (datetime.fromisoformat(draft.time) - timedelta(hours=14)).isoformat()
+    limited = draft.book.limited(budget, draft.account, analyst="", time=draft.time, blocks=table.blocks)
+    for scope, account, _ in limited:
+        block = block_of(scope)
+        last = draft.entry(account.last)
+        if last is None or (block is not None and block >= day[: len(block)]) or last.record["table"] != table.id:
+            continue
+        declared = draft.entry(last.record["declared"])
+        is_same_version = declared is not None and declared.record["version"] == table.version
+        if is_same_version and last.record.get("stamp") not in (None, table.stamp):
+            raise InvalidParameter(
+                f"{'block ' + block if block else 'a block'} of '{table.name}' is closed: it was asked about at "
+                f"version {table.version}, and the source was written since; {NOTHING_CHARGED}"
+                f"\nhint: declare the new rows: version={table.version + 1}"
+            )
+
+
 def _refuse_if_short(draft: LedgerDraft, request: ChargeRequest, record: Record, whole: Charge | None = None) -> None:
     charge, call = whole or request.charge, None if request.call is None else request.call.id
-    short = first_shortfall(draft, request.table.cohort, analyst=request.analyst, charge=charge, call=call)
+    short = first_shortfall(draft, request.table, analyst=request.analyst, charge=charge, call=call)
     if short is not None:
         why = short.words(draft)
         draft.append({"kind": "refusal", **record, "budget": short.scope})

@@ -9,13 +9,13 @@ it needs, for any number of tables, analysts and budgets.
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 
 from tacit.accounting import Charge
-from tacit.ledger.budget import EACH, Budget, budget_from
+from tacit.ledger.budget import BLOCK, EACH, Budget, budget_from
 from tacit.ledger.chain import BEGINNING, SigningKey, canonical, link
 from tacit.ledger.entry import (
     SCHEMA_BEFORE,
@@ -32,7 +32,6 @@ from tacit.ledger.set_aside import aside_changes, set_aside
 from tacit.ledger.spelling import BUDGETS, NAMES, SPELLED, WRITTEN, folded, name_key
 from tacit.ledger.state import Pieces, State, whole_state
 from tacit.ledger.store import NotAsSigned, StoreRows
-from tacit.privacy import Loss
 
 # The prefixes of names in the state.
 NAME = "name "
@@ -44,6 +43,7 @@ FACT = "fact "
 PERSON = "person "
 PEOPLE = "people"  # the first person: from then on, only listed people may ask
 HELD = "token "
+BLOCKS = "blocks "  # those that a cohort was ever charged for
 ATTEMPT = "attempt "  # the newest at a charge that was carried out again, or that failed
 KEY = "key"  # the newest entry that names a key to sign with; None: the first entry does
 
@@ -116,10 +116,58 @@ class RuleBook:
         applying = [*self.budgets(cohort, None), *own, *(one for one in each if one[1].period not in periods)]
         return [budget for _, budget in sorted(applying, key=lambda one: one[0])]
 
-    def first(self, cohort: str) -> Loss | None:
-        """Return the budget for life that was first declared for a cohort."""
+    def first(self, cohort: str) -> Budget | None:
+        """Return the budget that was first declared for a cohort."""
         entry = self._at(FIRST + cohort)
-        return None if entry is None else _budget(entry.body).loss
+        return None if entry is None else _budget(entry.body)
+
+    def charged(
+        self, budget: Budget, *, analyst: str, time: str, blocks: Sequence[str] | None
+    ) -> Iterator[tuple[str, int]]:
+        """Yield the accounts that a charge is added to, each with how many times it counts there.
+
+        With replaced neighbours the rows of one block may be replaced by rows of another, so that both are charged.
+        """
+        if budget.period != BLOCK or blocks is None:
+            yield budget.scope(analyst=analyst, time=time), 1
+            return
+        table = self.member(budget.cohort)
+        times = 2 if table is not None and table.declaration.get("neighbours") == "replace" else 1
+        for block in blocks:
+            yield budget.scope(analyst=analyst, time=time, block=block), times
+
+    def limited(
+        self,
+        budget: Budget,
+        account: Callable[[str], Account],
+        *,
+        analyst: str,
+        time: str,
+        blocks: Sequence[str] | None,
+    ) -> Iterator[tuple[str, Account, int]]:
+        """Yield the totals that a budget limits when a charge is added, with how many times the charge counts in each.
+
+        The total of a block has the charges to it and those to all blocks. A charge to all blocks is limited by every
+        block that was ever charged, and by one that was not.
+        """
+        for scope, times in self.charged(budget, analyst=analyst, time=time, blocks=blocks):
+            yield scope, self._total(budget, account, scope, analyst, time), times
+        if budget.period == BLOCK and blocks is None:
+            for block in self.blocks(budget.cohort):
+                scope = budget.scope(analyst=analyst, time=time, block=block)
+                yield scope, self._total(budget, account, scope, analyst, time), 1
+
+    def blocks(self, cohort: str) -> list[str]:
+        """Return the blocks of a cohort that were ever charged by name."""
+        return json.loads(self._get(BLOCKS + cohort) or "[]")  # type: ignore[no-any-return]
+
+    def _total(self, budget: Budget, account: Callable[[str], Account], scope: str, analyst: str, time: str) -> Account:
+        found = account(scope)
+        every = budget.scope(analyst=analyst, time=time)
+        if budget.period != BLOCK or scope == every:
+            return found
+        other = account(every)
+        return Account(found.spent + other.spent, found.charges + other.charges, max(found.last, other.last))
 
     def _declared(self, name: str) -> Declared | None:
         entry = self._at(name)
@@ -150,7 +198,7 @@ def changes(entry: Entry, get: Get) -> dict[str, str]:
     if record["kind"] == "attempt":
         return {attempt_name(record["charge"]): pointer} | aside_changes(record, get)
     if record["kind"] == "charge":
-        return aside_changes(record, get)
+        return aside_changes(record, get) | block_changes(record, get)
     if record["kind"] == "person":
         first = {} if get(PEOPLE) is not None else {PEOPLE: pointer}
         return first | {person_name(record["name"]): pointer} | written(record["name"], get)
@@ -161,6 +209,15 @@ def changes(entry: Entry, get: Get) -> dict[str, str]:
     if record["kind"] == "names" or (record["kind"] == "ledger" and record["schema"] > SCHEMA_BEFORE):
         return {NAMES: pointer}
     return {}
+
+
+def block_changes(record: Record, get: Get) -> dict[str, str]:
+    """Return the change that a charge makes in the list of blocks that were ever charged."""
+    if not (new := {*record.get("blocks", ())}):
+        return {}
+    name = BLOCKS + record["people"]
+    known = {*json.loads(get(name) or "[]")}
+    return {} if new <= known else {name: canonical(sorted(known | new))}
 
 
 def analyst_key(analyst: str | None, get: Get) -> str | None:

@@ -42,7 +42,7 @@ from tacit.ledger.status import (
 )
 from tacit.ledger.store import LedgerStore, NotAsSigned, StoreRows
 from tacit.ledger.verify import Verified, verify
-from tacit.privacy import ApproximateLoss, Event, Loss
+from tacit.privacy import ApproximateLoss, Event, Loss, LossPerPeriod
 
 KeySource = Callable[[str], SigningKey]  # the key of this home that a public key belongs to
 Outcome = TypeVar("Outcome")
@@ -94,12 +94,12 @@ class Ledger(CarriesOut, KnowsPeople):
         declaration: Record,
         source: str | None = None,
         marks: Sequence[str] = (),
-        budget: Loss | None = None,
+        budget: Loss | LossPerPeriod | None = None,
         population: int | None = None,
         accept_large_delta: bool = False,
         same_people_as: str | None = None,
     ) -> RegisteredTable:
-        """Return the table as registered in this ledger; a table that is new needs `budget`, for its lifetime.
+        """Return the table as registered in this ledger; a table that is new needs `budget`.
 
         `declaration` holds its public facts (unit, neighbours, columns, bounds, version). `source` identifies its data
         and `marks` the parts of the source. No part of it is computed from rows.
@@ -249,7 +249,7 @@ class Ledger(CarriesOut, KnowsPeople):
     def budget_status(self, table: RegisteredTable, analyst: str | None = None) -> tuple[BudgetStatus, ...]:
         """Return the status of each budget that applies to the table, and to an analyst if one is named."""
         with self._view() as draft:
-            return budget_status(draft, table.cohort, analyst=_key(analyst), call=self._call_id(table, analyst))
+            return budget_status(draft, table, analyst=_key(analyst), call=self._call_id(table, analyst))
 
     def left(self, table: RegisteredTable, analyst: str | None = None) -> Left:
         """Return what one more question may cost: the smallest of all budgets that apply wins."""
@@ -269,10 +269,10 @@ class Ledger(CarriesOut, KnowsPeople):
         with self._view() as draft:
             charging.refuse_misuse(draft, table, events)
             require_allowed(draft, analyst, table)
-            short = first_shortfall(draft, table.cohort, analyst=who, charge=charge, call=call)
+            short = first_shortfall(draft, table, analyst=who, charge=charge, call=call)
             if short is not None:
                 return Fit(short.words(draft), None)
-            return Fit(None, smallest(budget_status(draft, table.cohort, analyst=who, charge=charge, call=call)))
+            return Fit(None, smallest(budget_status(draft, table, analyst=who, charge=charge, call=call)))
 
     def spent(self, table: RegisteredTable, analyst: str | None = None) -> Charge:
         """Return all that was ever spent on the people in a table, or by one analyst on them."""

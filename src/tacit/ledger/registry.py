@@ -9,14 +9,15 @@ can state that it is not (docs/sharp-edges.md).
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from tacit.errors import InvalidParameter, LedgerError
-from tacit.ledger.budget import ADMITS_NOTHING, EACH, Budget, budget_record, new_budget
+from tacit.ledger.budget import ADMITS_NOTHING, BLOCK, EACH, Budget, budget_record, new_budget
 from tacit.ledger.chain import canonical, digest, fresh_id, is_whole_text
 from tacit.ledger.draft import NAME, Declared, LedgerDraft, RuleBook
 from tacit.ledger.entry import Record
 from tacit.ledger.spelling import given_name, name_key
-from tacit.privacy import Loss, whole
+from tacit.privacy import Loss, LossPerPeriod, whole
 
 NAME_MAX = 200
 # A hint names at most this many tables.
@@ -25,7 +26,7 @@ SHOWN_MAX = 20
 
 @dataclass(frozen=True)
 class RegisteredTable:
-    """A registered table: a random id, its name and declared version, and its budget for life.
+    """A registered table: a random id, its name and declared version, and its budget.
 
     `cohort` is a random id of the units who share the budget, `entry` the number of the entry that declares it,
     `source` a hash of its source, and `beside` the ids of other tables of the same cohort that a question about it
@@ -41,6 +42,14 @@ class RegisteredTable:
     entry: int
     source: str | None
     beside: tuple[str, ...] = ()
+    period: str | None = None  # of the budget, if it is not for life
+    blocks: tuple[str, ...] | None = None  # those that a question reads; None: all of them
+    stamp: str | None = None  # of the source's files, if a question is about blocks
+
+    @property
+    def budget_words(self) -> str:
+        """The budget with its period, for people to read."""
+        return f"{self.budget} per {self.period}" if self.period else str(self.budget)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +60,7 @@ class Registration:
     declaration: Record
     source: str | None
     marks: Sequence[str] = ()
-    budget: Loss | None = None
+    budget: Loss | LossPerPeriod | None = None
     population: int | None = None
     accept_large_delta: bool = False
     same_people_as: str | None = None
@@ -116,11 +125,13 @@ def known_as(book: RuleBook, wanted: Registration, *, ledger: str, by_name: bool
 
 def registered(book: RuleBook, table: Declared) -> RegisteredTable:
     """Return the handle of a declared table."""
+    budget = declared_budget(book, table.cohort)
     return RegisteredTable(
         id=table.id,
         name=table.name,
         version=table.version,
-        budget=lifetime_budget(book, table.cohort).loss,
+        budget=budget.loss,
+        period=budget.period,
         declaration_hash=table.declaration_hash,
         cohort=table.cohort,
         entry=table.entry,
@@ -128,9 +139,11 @@ def registered(book: RuleBook, table: Declared) -> RegisteredTable:
     )
 
 
-def lifetime_budget(book: RuleBook, cohort: str) -> Budget:
-    """Return a cohort's lifetime budget: the one that every cohort has, to everyone together."""
-    found = next((budget for _, budget in book.budgets(cohort, None) if budget.period is None), None)
+def declared_budget(book: RuleBook, cohort: str) -> Budget:
+    """Return the budget that every cohort has, to everyone together: for life, or per the period first declared."""
+    first = book.first(cohort)
+    period = None if first is None else first.period
+    found = next((budget for _, budget in book.budgets(cohort, None) if budget.period == period), None)
     if found is None:
         raise LedgerError("the ledger is damaged: a table lacks a budget\nhint: run tacit ledger verify")
     return found
@@ -149,10 +162,12 @@ def grant(
 ) -> Budget:
     """Set a budget of a table's cohort, from now on, and return it; leaves an entry with the reason."""
     table = _known_table(draft, name)
+    if period == BLOCK and "block" not in table.declaration:
+        raise InvalidParameter(f"'{name}' has no blocks that could have a budget each\nhint: leave period= out")
     if analyst is not None and analyst != EACH and not draft.book.budgets(table.cohort, name_key(analyst)):
         analyst = given_name(analyst)
     if population is None:
-        population = lifetime_budget(draft.book, table.cohort).population
+        population = declared_budget(draft.book, table.cohort).population
     budget = new_budget(
         table.cohort, loss, analyst=analyst, period=period, population=population, accept_large_delta=accept_large_delta
     )
@@ -166,12 +181,14 @@ def revoke(draft: LedgerDraft, name: str, *, analyst: str | None, period: str | 
     """
     table = _known_table(draft, name)
     own = draft.book.budgets(table.cohort, None if analyst is None else name_key(analyst))
+    if analyst is None and period is None:
+        period = declared_budget(draft.book, table.cohort).period
     budget = next((budget for _, budget in own if budget.period == period), None)
     if budget is None and (analyst is None or period is not None):
         raise InvalidParameter(
             f"'{name}' does not have a budget per {period} to revoke\nhint: 'tacit budget' lists the budgets"
         )
-    closed = replace(budget or replace(lifetime_budget(draft.book, table.cohort), analyst=analyst), rule=ADMITS_NOTHING)
+    closed = replace(budget or replace(declared_budget(draft.book, table.cohort), analyst=analyst), rule=ADMITS_NOTHING)
     return _put_budget(draft, closed, insist=True, reason=reason)
 
 
@@ -236,23 +253,39 @@ def _declare_budget(draft: LedgerDraft, cohort: str, wanted: Registration) -> No
             f"'{wanted.name}' is new to this ledger and needs a budget: how much may ever be learned about one unit?"
             "\nhint: give it once, e.g. budget=tacit.epsilon(3, delta=1e-6) (--budget 3 --delta 1e-6)"
         )
+    loss, period = _parted(wanted)
     budget = new_budget(
-        cohort, wanted.budget, population=wanted.population, accept_large_delta=wanted.accept_large_delta
+        cohort, loss, period=period, population=wanted.population, accept_large_delta=wanted.accept_large_delta
     )
     _put_budget(draft, budget, insist=wanted.accept_large_delta, reason=f"declared with '{wanted.name}'")
 
 
 def _check_budget(book: RuleBook, cohort: str, wanted: Registration) -> None:
     """A budget given again must be the one in force, or the one first declared, which a grant has since changed."""
-    in_force = lifetime_budget(book, cohort).loss
-    if wanted.budget is None or wanted.budget in (in_force, book.first(cohort)):
+    in_force, first = declared_budget(book, cohort), book.first(cohort)
+    known = [(each.loss, each.period) for each in (in_force, first) if each is not None]
+    if wanted.budget is None or _parted(wanted) in known:
         return
+    lasting = f"per {in_force.period}" if in_force.period else "for its lifetime"
     raise InvalidParameter(
-        f"'{wanted.name}' already has a budget of {in_force}, for its lifetime; a different one here would change "
+        f"'{wanted.name}' already has a budget of {in_force.loss}, {lasting}; a different one here would change "
         "what was promised"
         f"\nhint: leave budget= out, or have the curator change it for the record: tacit budget grant {wanted.name} "
         "...; other data needs a new name: name="
     )
+
+
+def _parted(wanted: Registration) -> tuple[Any, str | None]:
+    """Return the loss of a declared budget and its period: of a table with blocks, each block."""
+    given = wanted.budget
+    loss, period = (given.loss, given.period) if isinstance(given, LossPerPeriod) else (given, None)
+    if "block" not in wanted.declaration:
+        return loss, period
+    if period is not None:
+        raise InvalidParameter(
+            "the budget of a table with blocks is that of each block, and has no period\nhint: leave period= out"
+        )
+    return loss, BLOCK
 
 
 def _check_version(wanted: Registration, known: Declared | None) -> None:
@@ -270,6 +303,11 @@ def _check_meaning(book: RuleBook, cohort: str, wanted: Registration, known: Dec
     if table is not None:
         _check_same(wanted, table, "unit")
         _check_same(wanted, table, "neighbours")
+        if wanted.declaration.get("block") != table.declaration.get("block"):
+            raise InvalidParameter(
+                f"'{wanted.name}' declares other blocks than its budget was spent by so far"
+                "\nhint: give block= as before; blocks of a table that had none need a new name, and other people"
+            )
 
 
 def _check_same(wanted: Registration, table: Declared, word: str) -> None:

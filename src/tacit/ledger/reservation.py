@@ -150,7 +150,7 @@ class CarriesOut:
             paid = [self._paid(draft, entry, request_id, analyst) for entry in known]
             rest = less(request.charge, sum(paid, Charge()))
             record = charging.as_asked(draft, request)
-            short = first_shortfall(draft, table.cohort, analyst=request.analyst, charge=rest)
+            short = first_shortfall(draft, table, analyst=request.analyst, charge=rest)
         if short is not None:  # a refusal is written, room is not
             self._group_commit.submit(lambda draft: charging.require_room(draft, request, rest))
         id = digest("call", self.id, fresh_id())
@@ -182,7 +182,7 @@ class CarriesOut:
             charging.refuse_misuse(draft, table, ())
             standing, call = self._standing(draft, table), self._call_id(table, analyst)
             return BudgetRoom(
-                limits_of(draft, table.cohort, analyst=_asker_key(analyst), call=call),
+                limits_of(draft, table, analyst=_asker_key(analyst), call=call),
                 why_not(draft, analyst, table) is None,
                 None if standing is None else standing.record["events"],
             )

@@ -6,7 +6,7 @@ an entry as a line, with its cost as its table's budget counts it.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -22,12 +22,12 @@ from tacit.accounting import (
     rule_of,
 )
 from tacit.errors import InvalidParameter
-from tacit.ledger.budget import EACH, Budget, budget_from
+from tacit.ledger.budget import BLOCK, EACH, Budget, block_of, budget_from
 from tacit.ledger.draft import LedgerDraft
-from tacit.ledger.entry import ACCOUNT, Entry, Record, account_name, charge_from, scope_of
-from tacit.ledger.registry import RegisteredTable
+from tacit.ledger.entry import ACCOUNT, Account, Entry, Record, account_name, charge_from, scope_of
+from tacit.ledger.registry import RegisteredTable, declared_budget
 from tacit.ledger.spelling import BUDGETS, name_key
-from tacit.privacy import KINDS, ApproximateLoss, Event, Loss, event_to_dict, from_text, show
+from tacit.privacy import KINDS, ApproximateLoss, Event, event_to_dict, from_text, show
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,7 @@ class BudgetStatus:
     charges: int
     remaining: Remaining
     questions: int | None
+    block: str | None = None  # of a budget per block; None: all blocks that were not charged by name
 
     @property
     def share_spent(self) -> Fraction:
@@ -107,11 +108,12 @@ class Shortfall:
     scope: str
     analyst: str
     charge: Charge
+    table: RegisteredTable
     call: str | None = None  # the call that the charge is a part of
 
     def words(self, draft: LedgerDraft) -> str:
         """Return the budget, the charge that does not fit, and the amount that all budgets leave."""
-        left = smallest(budget_status(draft, self.budget.cohort, analyst=self.analyst, call=self.call))
+        left = smallest(budget_status(draft, self.table, analyst=self.analyst, call=self.call))
         rule = rule_of(self.budget.loss) if self.budget.is_revoked else self.budget.rule
         return f"{self.budget}, has no room for {spent_words(self.charge, rule)}; left: {left}"
 
@@ -139,7 +141,8 @@ class BudgetRoom:
     A request that is in hand here and was charged before fits as it was charged, whatever else was spent since.
     """
 
-    limits: tuple[tuple[BudgetRule, Charge], ...]  # each budget's rule, and what is spent or set aside of it
+    # each budget's rule, what is spent or set aside of it, and how many times a charge counts
+    limits: tuple[tuple[BudgetRule, Charge, int], ...]
     is_allowed: bool = True
     charged: list[Record] | None = None  # the events of a request in hand that was charged before
 
@@ -150,7 +153,7 @@ class BudgetRoom:
             return False
         if self.charged is not None:
             return self.charged == [event_to_dict(event) for event in (*events, *beside)]
-        return all(rule.admits(taken + charge) for rule, taken in self.limits)
+        return all(rule.admits(taken + charge.times(times)) for rule, taken, times in self.limits)
 
 
 @dataclass(frozen=True)
@@ -179,33 +182,36 @@ def cost_of(events: Sequence[Event], asked: ApproximateLoss | None, beside: Sequ
 
 
 def first_shortfall(
-    draft: LedgerDraft, cohort: str, *, analyst: str, charge: Charge, call: str | None = None
+    draft: LedgerDraft, table: RegisteredTable, *, analyst: str, charge: Charge, call: str | None = None
 ) -> Shortfall | None:
     """Return the first budget that does not admit one more charge, or None if all of them do.
 
     The room set aside for calls in progress counts as spent, except that of the `call` that asks.
     """
-    for budget in draft.book.applying(cohort, analyst):
-        scope = budget.scope(analyst=analyst, time=draft.time)
-        if not budget.rule.admits(_taken(draft, budget, scope, analyst, call) + charge):
-            return Shortfall(budget, scope, analyst, charge, call)
+    for budget, scope, account, times in _limited(draft, table, analyst):
+        taken = account.spent + _aside(draft, budget, analyst, call).times(times)
+        if not budget.rule.admits(taken + charge.times(times)):
+            return Shortfall(budget, scope, analyst, charge, table, call)
     return None
 
 
 def limits_of(
-    draft: LedgerDraft, cohort: str, *, analyst: str, call: str | None = None
-) -> tuple[tuple[BudgetRule, Charge], ...]:
-    """Return the rule of each budget that applies, with what is spent or set aside of it."""
-    budgets = draft.book.applying(cohort, analyst)
-    scopes = [budget.scope(analyst=analyst, time=draft.time) for budget in budgets]
+    draft: LedgerDraft, table: RegisteredTable, *, analyst: str, call: str | None = None
+) -> tuple[tuple[BudgetRule, Charge, int], ...]:
+    """Return the rule of each budget that applies, what is spent or set aside of it, and how often a charge counts."""
     return tuple(
-        (budget.rule, _taken(draft, budget, scope, analyst, call))
-        for budget, scope in zip(budgets, scopes, strict=True)
+        (budget.rule, account.spent + _aside(draft, budget, analyst, call).times(times), times)
+        for budget, _, account, times in _limited(draft, table, analyst)
     )
 
 
-def _taken(draft: LedgerDraft, budget: Budget, scope: str, analyst: str, call: str | None) -> Charge:
-    return draft.account(scope).spent + _aside(draft, budget, analyst, call)
+def _limited(draft: LedgerDraft, table: RegisteredTable, analyst: str) -> Iterator[tuple[Budget, str, Account, int]]:
+    """Yield the totals that limit a charge about a table, each with its budget and how often the charge counts."""
+    for budget in draft.book.applying(table.cohort, analyst):
+        for scope, account, times in draft.book.limited(
+            budget, draft.account, analyst=analyst, time=draft.time, blocks=table.blocks
+        ):
+            yield budget, scope, account, times
 
 
 def _aside(draft: LedgerDraft, budget: Budget, analyst: str, call: str | None) -> Charge:
@@ -214,26 +220,27 @@ def _aside(draft: LedgerDraft, budget: Budget, analyst: str, call: str | None) -
 
 
 def budget_status(
-    draft: LedgerDraft, cohort: str, *, analyst: str, charge: Charge | None = None, call: str | None = None
+    draft: LedgerDraft, table: RegisteredTable, *, analyst: str, charge: Charge | None = None, call: str | None = None
 ) -> tuple[BudgetStatus, ...]:
     """Return the status of each budget that applies to an analyst's charge, now or after one more `charge`.
 
     The room set aside for calls in progress is neither spent nor left; the room of the asking `call` is left.
     """
-    budgets = draft.book.applying(cohort, analyst)
-    asking = _asking(budgets)
-    by_all = draft.account(scope_of(cohort)).last
+    asking = declared_budget(draft.book, table.cohort).loss
+    by_all = draft.account(scope_of(table.cohort)).last
     found = []
-    for budget in budgets:
-        account = draft.account(budget.scope(analyst=analyst, time=draft.time))
+    for budget, scope, account, times in _limited(draft, table, analyst):
         # before its first charge, a budget is measured by the cohort's last charge: the smallest count is shown
         last = draft.entry(account.last or by_all) if charge is None else None
         like = charge if last is None else charge_from(last.record)
-        spent = account.spent if charge is None else account.spent + charge
-        taken = spent + _aside(draft, budget, analyst, call)
-        questions = None if like is None else questions_left(budget.rule, taken, like)
-        charges = account.charges + (charge is not None)
-        found.append(BudgetStatus(budget, spent, charges, remaining(budget.rule, taken, asking), questions))
+        spent = account.spent if charge is None else account.spent + charge.times(times)
+        taken = spent + _aside(draft, budget, analyst, call).times(times)
+        questions = None if like is None else questions_left(budget.rule, taken, like.times(times))
+        left, charges = remaining(budget.rule, taken, asking), account.charges + (charge is not None)
+        if times > 1:
+            left = Remaining(**{name: each and each / times for name, each in vars(left).items()})
+        block = block_of(scope) if budget.period == BLOCK else None
+        found.append(BudgetStatus(budget, spent, charges, left, questions, block))
     return tuple(found)
 
 
@@ -273,11 +280,6 @@ def spent_words(spent: Charge, rule: BudgetRule) -> str:
 
 def _epsilon_words(epsilon: Fraction, delta: Fraction, *, up: bool = False) -> str:
     return f"ε = {show(epsilon, up=up)}" + (f", δ = {show(delta, up=up)}" if delta else "")
-
-
-def _asking(budgets: Iterable[Budget]) -> Loss:
-    """Return the budget with the delta that questions share: the lifetime budget of all analysts together."""
-    return next(budget.loss for budget in budgets if budget.analyst is None and budget.period is None)
 
 
 # ---- entries in words ------------------------------------------------------------------------------------------------

@@ -21,7 +21,18 @@ from tacit.accounting import GRAIN, Charge, covers
 from tacit.errors import LedgerError, TacitError
 from tacit.ledger.budget import Budget
 from tacit.ledger.chain import BEGINNING, fingerprint, is_fresh_id, link, verify_signature
-from tacit.ledger.draft import PAGE, PEOPLE, RuleBook, analyst_key, changes, page_hash, page_name, person_name, written
+from tacit.ledger.draft import (
+    PAGE,
+    PEOPLE,
+    RuleBook,
+    analyst_key,
+    block_changes,
+    changes,
+    page_hash,
+    page_name,
+    person_name,
+    written,
+)
 from tacit.ledger.entry import (
     ACCOUNT,
     Account,
@@ -190,6 +201,7 @@ class History:
         self._pending: dict[tuple[Spending, str], list[int]] = {}
         self._latest: dict[tuple[Spending, str], str] = {}  # the time of the last of each
         self._accounts: dict[str, Account] = {}
+        self._in_force: dict[tuple[str, str], list[Budget]] = {}  # while charges are added up
         self._unanswered: dict[int, str] = {}
         self._attempts: dict[int, tuple[int, bool]] = {}  # the newest at a charge, and whether it failed
         self._learned: tuple[int, str] | None = None  # the number and the question of the last answer
@@ -362,32 +374,42 @@ class History:
         if not covers(charge, map(event_from_dict, record["events"])):
             raise _damage(f"the events of entry {self.number} cost more than its charge")
         analyst, tables = record["analyst"], (record["table"], *record.get("beside", ()))
-        self.state |= written(analyst, self.state.get)
-        return Spending(record["people"], analyst_key(analyst, self.state.get) or "", charge, analyst, tables)
+        self.state |= written(analyst, self.state.get) | block_changes(record, self.state.get)
+        blocks = None if "blocks" not in record else tuple(record["blocks"])
+        return Spending(record["people"], analyst_key(analyst, self.state.get) or "", charge, analyst, tables, blocks)
 
     def _add_up(self) -> None:
         """Add what is pending to the totals, and refuse totals beyond their budgets."""
         pending, self._pending = self._pending, {}
+        self._in_force = {}
         self._check_allowed()
-        limits: dict[str, Budget | None] = {}
-        since: dict[str, int] = {}
-        for (spending, day), (count, first, last) in pending.items():
-            scopes: dict[str, Budget | None] = dict.fromkeys(
-                (scope_of(spending.cohort), scope_of(spending.cohort, analyst=spending.analyst))
-            )
-            for budget in self._book.applying(spending.cohort, spending.analyst):
-                scopes[budget.scope(analyst=spending.analyst, time=day)] = budget
-            for scope, limit in scopes.items():
+        for (spending, day), (count, _, last) in pending.items():
+            scopes = dict.fromkeys((scope_of(spending.cohort), scope_of(spending.cohort, analyst=spending.analyst)), 1)
+            for budget in self._applying(spending):
+                scopes |= self._book.charged(budget, analyst=spending.analyst, time=day, blocks=spending.blocks)
+            for scope, times in scopes.items():
                 before = self._accounts.get(scope, Account())
-                spent = before.spent + spending.charge.times(count)
+                spent = before.spent + spending.charge.times(count * times)
                 self._accounts[scope] = Account(spent, before.charges + count, max(before.last, last))
-                limits[scope] = limit or limits.get(scope)
-                since[scope] = min(first, since.get(scope, first))
-        for scope, limit in limits.items():
-            if limit is not None and not limit.rule.admits(self._accounts[scope].spent):
-                raise _damage(
-                    f"a charge in entries {since[scope]} to {self._accounts[scope].last} is beyond its budget, {limit}"
+        checked: set[tuple[str, str]] = set()
+        for (spending, day), (_, first, _) in pending.items():
+            for budget in self._applying(spending):
+                limited = self._book.limited(
+                    budget, self._account, analyst=spending.analyst, time=day, blocks=spending.blocks
                 )
+                for scope, account, _ in limited:
+                    if (str(budget), scope) not in checked and not budget.rule.admits(account.spent):
+                        raise _damage(f"a charge in entries {first} to {account.last} is beyond its budget, {budget}")
+                    checked.add((str(budget), scope))
+
+    def _applying(self, spending: "Spending") -> list[Budget]:
+        who = spending.cohort, spending.analyst
+        if who not in self._in_force:
+            self._in_force[who] = self._book.applying(*who)
+        return self._in_force[who]
+
+    def _account(self, scope: str) -> Account:
+        return self._accounts.get(scope, Account())
 
     def _check_allowed(self) -> None:
         """Refuse pending charges of people who might not ask when they did."""
@@ -415,6 +437,7 @@ class Spending:
     charge: Charge
     name: str | None = None
     tables: tuple[str, ...] = ()
+    blocks: tuple[str, ...] | None = None
 
 
 def _damage(what: str) -> LedgerError:

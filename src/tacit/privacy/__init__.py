@@ -44,6 +44,7 @@ from tacit.privacy.law import (
 from tacit.privacy.loss import (
     ApproximateLoss,
     Loss,
+    LossPerPeriod,
     PureLoss,
     RenyiLoss,
     ZcdpLoss,

@@ -7,7 +7,7 @@ computed in `accounting/`; here they are only values. The same values serve as b
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NoReturn
+from typing import NoReturn, TypeVar, overload
 
 from tacit.errors import InvalidParameter
 from tacit.privacy.number import Number, decimal_meaning, positive, show
@@ -126,28 +126,65 @@ class RenyiLoss:
 
 
 Loss = PureLoss | ApproximateLoss | ZcdpLoss | RenyiLoss
+PERIODS = ("day", "month", "year")
 
 
-def epsilon(epsilon: Number, *, delta: Number = 0) -> PureLoss | ApproximateLoss:
+@dataclass(frozen=True)
+class LossPerPeriod:
+    """A budget that is new in each calendar period (UTC), and serves as nothing else.
+
+    After n periods one unit may have lost n times the loss: no sum over all periods is promised.
+    """
+
+    loss: PureLoss | ApproximateLoss | ZcdpLoss
+    period: str
+
+    def __str__(self) -> str:
+        return f"{self.loss} per {self.period}"
+
+
+@overload
+def epsilon(epsilon: Number, *, delta: Number = 0, period: None = None) -> PureLoss | ApproximateLoss: ...
+@overload
+def epsilon(epsilon: Number, *, delta: Number = 0, period: str) -> LossPerPeriod: ...
+def epsilon(
+    epsilon: Number, *, delta: Number = 0, period: str | None = None
+) -> PureLoss | ApproximateLoss | LossPerPeriod:
     """Return a pure loss, or an (epsilon, delta) loss when delta is above zero; both also serve as budgets.
 
-    A float means its shortest decimal. Any finite positive epsilon is accepted; delta is in [0, 1).
+    A float means its shortest decimal. Any finite positive epsilon is accepted; delta is in [0, 1). With a `period`
+    ("day", "month" or "year") it is a budget that is new in each.
 
-    >>> print(epsilon(0.1), "and", epsilon(1, delta=1e-6))
-    ε = 0.1 and ε = 1, δ = 1e-6
+    >>> print(epsilon(0.1), "and", epsilon(1, delta=1e-6), "and", epsilon(3, period="year"))
+    ε = 0.1 and ε = 1, δ = 1e-6 and ε = 3 per year
     """
     epsilon_value = positive(decimal_meaning(epsilon, name="epsilon"), name="epsilon")
     delta_value = delta_meaning(delta)
-    return ApproximateLoss(epsilon_value, delta_value) if delta_value else PureLoss(epsilon_value)
+    return _per(ApproximateLoss(epsilon_value, delta_value) if delta_value else PureLoss(epsilon_value), period)
 
 
-def rho(rho: Number, *, delta: Number = 0) -> ZcdpLoss:
-    """Return a zero-concentrated loss.
+@overload
+def rho(rho: Number, *, delta: Number = 0, period: None = None) -> ZcdpLoss: ...
+@overload
+def rho(rho: Number, *, delta: Number = 0, period: str) -> LossPerPeriod: ...
+def rho(rho: Number, *, delta: Number = 0, period: str | None = None) -> ZcdpLoss | LossPerPeriod:
+    """Return a zero-concentrated loss, or with a `period` a budget that is new in each.
 
     >>> print(rho(0.5))
     ρ = 0.5
     """
-    return ZcdpLoss(positive(decimal_meaning(rho, name="rho"), name="rho"), delta_meaning(delta))
+    return _per(ZcdpLoss(positive(decimal_meaning(rho, name="rho"), name="rho"), delta_meaning(delta)), period)
+
+
+_Kept = TypeVar("_Kept", PureLoss | ApproximateLoss, ZcdpLoss)
+
+
+def _per(loss: _Kept, period: str | None) -> _Kept | LossPerPeriod:
+    if period is None:
+        return loss
+    if not isinstance(period, str) or period not in PERIODS:
+        raise InvalidParameter(f"period must be one of {', '.join(PERIODS)}, not {period!r}")
+    return LossPerPeriod(loss, period)
 
 
 def renyi(curve: Iterable[tuple[Number, Number]]) -> RenyiLoss:

@@ -19,6 +19,7 @@ from tacit.query.after.spans import (
     span_of,
     window_span_of,
 )
+from tacit.query.allowed_blocks import blocks_allowed
 from tacit.query.check import type_of
 from tacit.query.column_expressions import Col, col
 from tacit.query.compound import (

@@ -1,5 +1,6 @@
 """Tables: the protected part, the public part, and the source of rows."""
 
+from tacit.tables.blocks import blocks_between, read_blocks
 from tacit.tables.catalog import (
     BYTES_MAX,
     FILE_NAME,
@@ -22,6 +23,7 @@ from tacit.tables.schema import (
     Declaration,
     KeyValue,
     Neighbours,
+    RowBlocks,
     RowUnit,
     WrittenFacts,
     declaration_from,

@@ -18,14 +18,14 @@ from tacit.errors import InvalidParameter, TacitError
 from tacit.files import read_small
 from tacit.hold import read_hold
 from tacit.options import TABLE
-from tacit.privacy import Loss, epsilon, rho
+from tacit.privacy import Loss, LossPerPeriod, epsilon, rho
 from tacit.tables.schema import ROW, read_facts
 
 FILE_NAME = "tacit.toml"
 BYTES_MAX = 4 << 20
 TABLE_OPTIONS = tuple(TABLE)
 PUBLIC_OPTIONS = ("source", "columns", "most")
-BUDGET_OPTIONS = ("epsilon", "delta", "rho")
+BUDGET_OPTIONS = ("epsilon", "delta", "rho", "period")
 PERSON_OPTIONS = ("role", "tables", "until", "budget", "period")
 
 Checked = TypeVar("Checked")
@@ -203,7 +203,7 @@ class _CatalogReader:
             "analyst" if role is None else role,
             None if tables is None else tuple(tables),
             until if until is None or isinstance(until, str) else until.isoformat(),
-            self._budget(written["budget"], (*at, "budget")) if "budget" in written else None,
+            self._loss(written["budget"], (*at, "budget")) if "budget" in written else None,
             self._text(written, "period", at, "month"),
         )
 
@@ -215,12 +215,20 @@ class _CatalogReader:
             self._checked(partial(read_facts, column), facts, (*at, column))
         return columns
 
-    def _budget(self, written: Any, at: Place) -> Loss:
+    def _loss(self, written: Any, at: Place) -> Loss:
+        """Return the budget of a person, who has its period beside it."""
+        found = self._budget(written, at)
+        if isinstance(found, LossPerPeriod):
+            self._refuse(at, "a person's period stands beside the budget", f'period = "{found.period}"')
+        return found
+
+    def _budget(self, written: Any, at: Place) -> Loss | LossPerPeriod:
         if not isinstance(written, dict) or ("epsilon" in written) == ("rho" in written):
             self._refuse(at, "budget needs epsilon or rho", "budget = { epsilon = 3, delta = 1e-6 }")
         self._only(BUDGET_OPTIONS, written, at)
         read, amount = (rho, written["rho"]) if "rho" in written else (epsilon, written["epsilon"])
-        return self._checked(partial(read, delta=written.get("delta", 0)), amount, at)
+        more = {"delta": written.get("delta", 0), "period": written.get("period")}
+        return self._checked(partial(read, **more), amount, at)
 
     def _checked(self, read: Callable[[Any], Checked], written: Any, at: Place, fix: str | None = None) -> Checked:
         """Return what a reader makes of a value; its refusal gets the line."""

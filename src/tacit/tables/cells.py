@@ -36,6 +36,7 @@ class CellReading:
     stored: pa.DataType
     meaning: str
     rounds: bool = False  # whether two different cells may be read as one
+    is_instant: bool = False  # whether its times have a zone, and are read in UTC
 
     @property
     def is_plain(self) -> bool:
@@ -60,13 +61,19 @@ def reading_of(name: str, kind: pa.DataType) -> CellReading | None:
     if pat.is_binary(kind) or pat.is_large_binary(kind) or pat.is_binary_view(kind):
         return CellReading(name, kind, f"CASE WHEN octet_length({column}) <= {TEXT_BYTES_MAX} THEN {column} END")
     if pat.is_timestamp(kind):
-        return CellReading(name, pa.int64(), _time(column, kind.unit), rounds=kind.unit == "ns")
+        time = _time(column, kind.unit)
+        return CellReading(name, pa.int64(), time, rounds=kind.unit == "ns", is_instant=kind.tz is not None)
     if pat.is_date64(kind):
         return CellReading(name, pa.int64(), DAY.format(_time(column, "ms")), rounds=True)
     if isinstance(kind, pa.UuidType):
         return CellReading(name, pa.binary(16), f"TRY_CAST(hex({column}) AS UUID)")
     text = _as_text(kind)
     return None if text is None else CellReading(name, text, column)
+
+
+def instants_among(readings: Iterable[CellReading]) -> frozenset[str]:
+    """Return the columns whose times have a zone."""
+    return frozenset(each.name for each in readings if each.is_instant)
 
 
 def stored_column(column: pa.ChunkedArray, reading: CellReading) -> pa.ChunkedArray:

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from tacit import typed_sql as sql
 from tacit.errors import InvalidParameter, QueryRefused
-from tacit.tables.cells import TEXT_BYTES_MAX, CellReading, reading_of, select, stored_column
+from tacit.tables.cells import TEXT_BYTES_MAX, CellReading, instants_among, reading_of, select, stored_column
 from tacit.tables.connection import is_database, lock, named_table, open_database, our_connection
 from tacit.tables.csv import read_csv, read_header
 from tacit.tables.elsewhere import Elsewhere
@@ -236,7 +236,7 @@ def _frame_into(frame: pa.Table, backend: sql.Connection, name: str) -> Source:
             "the frame has a column of a type that cannot be read\nhint: leave out that column, or convert it"
         ) from None
     source = described(backend.table(name), backend, {}, stem="data", identity=None, others=others)
-    return replace(source, rounded=_rounding_columns(readings))
+    return replace(source, rounded=_rounding_columns(readings), instants=instants_among(readings))
 
 
 def _rounding_columns(readings: Iterable[CellReading]) -> frozenset[str]:
@@ -291,7 +291,8 @@ def _files_into(paths: list[str], pattern: str, backend: sql.Connection, name: s
         identity = f"glob:{os.path.join(folder if glob.has_magic(folder) else os.path.realpath(folder), last)}"
     source = described(table, backend, {}, stem=stem or "data", identity=identity, others=others)
     rounded = frozenset[str]().union(*(_rounding_columns(each.readings) for each in files))
-    source = replace(source, files=files, opened=(opened,), rounded=rounded)
+    instants = frozenset[str]().union(*(instants_among(each.readings) for each in files))
+    source = replace(source, files=files, opened=(opened,), rounded=rounded, instants=instants)
     return replace(source, aliases=file_aliases(paths), written=tuple(paths))
 
 
@@ -324,7 +325,8 @@ def _from_stored(stored: StoredTable, written: Mapping[str, WrittenFacts], *, st
     )
     kinds = stored.table.schema().items()
     rounded = frozenset(name for name, kind in kinds if kind.is_timestamp() and kind.scale == FINE_TIMES)
-    return replace(source, aliases=stored.aliases, written=stored.written, rounded=rounded)
+    instants = frozenset(name for name, kind in kinds if kind.is_zoned)
+    return replace(source, aliases=stored.aliases, written=stored.written, rounded=rounded, instants=instants)
 
 
 def _plain_cells(table: sql.Stored) -> sql.Table:

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from tacit import typed_sql as sql
 from tacit.errors import InvalidParameter, QueryRefused
-from tacit.tables.cells import CellReading
+from tacit.tables.cells import CellReading, instants_among
 from tacit.tables.handed import hand
 from tacit.tables.postgres_catalog import PostgresColumn, TableFacts, find_table
 from tacit.tables.postgres_snapshot import PostgresServer, Snapshot, link_of
@@ -164,6 +164,7 @@ def into(table: PostgresTable, backend: sql.Connection, name: str) -> Source:
         stores=(table,),
         aliases=facts.aliases,
         rounded=frozenset(each.name for each in readings if each.rounds),
+        instants=instants_among(readings),
     )
 
 

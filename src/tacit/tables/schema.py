@@ -49,6 +49,26 @@ class ColumnFacts:
 
 
 @dataclass(frozen=True)
+class RowBlocks:
+    """Rows by the calendar day, month or year of a column: each block has a budget of its own.
+
+    `is_instant`: cells are instants, read in UTC; otherwise they are what a clock or a calendar in the zone shows.
+    """
+
+    column: str
+    every: str
+    zone: str | None = None
+    is_instant: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.every} of {self.column}" + (f" ({self.zone})" if self.zone else "")
+
+    def record(self) -> dict[str, Any]:
+        """Return it as JSON."""
+        return {"column": self.column, "every": self.every, "zone": self.zone, "is_instant": self.is_instant}
+
+
+@dataclass(frozen=True)
 class Declaration:
     """All public facts of a protected table."""
 
@@ -62,6 +82,7 @@ class Declaration:
     version: int = 1
     rows: int | None = None  # the number of rows of the table, if it is public
     most_rows_per_unit: int | None = None  # the most rows that any unit can have, in any data; no row is dropped
+    block: RowBlocks | None = None  # rows by the calendar, each block with a budget of its own
 
     def __post_init__(self) -> None:
         """Bound a unit by one row in one group if it can have no more: its rows need no learning."""
@@ -79,7 +100,7 @@ class Declaration:
         record = self._numbers()
         late = {name: number for name in NUMBERS_LATER if (number := record.pop(name)) is not None}
         columns = {name: _facts_record(facts, str, repr) for name, facts in sorted(self.columns.items())}
-        return {**record, "columns": columns, **late}
+        return {**record, "columns": columns, **late, **self._block()}
 
     def record(self) -> dict[str, Any]:
         """Return the declaration as JSON, for a client that builds questions without rows; all of it is public.
@@ -91,7 +112,10 @@ class Declaration:
             name: _facts_record(facts, to_text, scalar_record) | {"scale": facts.scale, "digits": facts.digits}
             for name, facts in self.columns.items()
         }
-        return {**self._numbers(), "columns": columns}
+        return {**self._numbers(), "columns": columns, **self._block()}
+
+    def _block(self) -> dict[str, Any]:
+        return {} if self.block is None else {"block": self.block.record()}
 
     def _numbers(self) -> dict[str, Any]:
         given = {name: getattr(self, name) for name in ("neighbours", *NUMBERS, *NUMBERS_LATER)}
@@ -211,6 +235,7 @@ def declaration_from(record: Mapping[str, Any]) -> Declaration:
             columns={name: _facts_from(each) for name, each in record["columns"].items()},
             neighbours=record["neighbours"],
             **{name: record[name] for name in (*NUMBERS, *NUMBERS_LATER)},
+            block=RowBlocks(**record["block"]) if "block" in record else None,
         )
     except (KeyError, TypeError, AttributeError):
         raise InvalidParameter(

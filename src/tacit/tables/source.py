@@ -75,6 +75,7 @@ class Source:
     written: tuple[str, ...] = ()  # the files whose time of last writing shows whether rows may have changed
     others: Mapping[str, str] = field(default_factory=dict)  # columns that cannot be read, with their type
     rounded: frozenset[str] = frozenset()  # columns in which two different cells may be read as equal
+    instants: frozenset[str] = frozenset()  # columns of times that have a zone, read in UTC
     again: "Callable[[], Source] | None" = None  # opens it in a streaming engine; None: a user's own engine
     stores: tuple[Store, ...] = ()  # the tables of servers that have the rows
     own: Own | None = None  # how it is opened beside others; None: a user's own engine

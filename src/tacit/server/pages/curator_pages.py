@@ -228,7 +228,7 @@ def declaration_of(form: FormData, language: str = "en") -> dict[str, Any]:
     record: dict[str, Any] = _filled(form, "name", "source", "unit", "hold")
     budget = _amounts(form, language, "epsilon", "delta")
     if budget:
-        record["budget"] = budget
+        record["budget"] = budget | _filled(form, "period")
     columns: dict[str, Any] = {}
     for name in [str(each) for each in form.getlist("column")][:COLUMNS_MAX]:
         facts: dict[str, Any] = {}

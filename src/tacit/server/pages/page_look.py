@@ -244,7 +244,7 @@ def budget_bars(ledger: Ledger, table: str, analyst: str | None) -> list[dict[st
 def _budget_bar(status: BudgetStatus) -> dict[str, Any]:
     return {
         "whose": status.budget.analyst,
-        "period": status.budget.period,
+        "period": " ".join(filter(None, (status.budget.period, status.block))),
         "whole": str(status.budget.loss),
         "spent": status.words_spent,
         "left": status.words_left,
