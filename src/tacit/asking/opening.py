@@ -74,13 +74,12 @@ def table(
     """Return a protected table to ask questions of.
 
     `source` is a path or glob of Parquet or CSV, a table of a DuckDB file ('air.duckdb?table=flights'), of PostgreSQL
-    ('postgresql://host/db?table=clinic.visits') or of Spark ('sc://host:15002?table=…', or 'spark://…' with a session
-    `spark`), a pandas, Polars or Arrow frame, (a DuckDB or PostgreSQL connection, a table's name), or an Ibis table.
-    `unit` is the column of people, or `tacit.ROW`. `budget` is what may ever be learned, e.g. tacit.epsilon(3,
-    delta=1e-6), or with period="year" each year. With `block`, such as {"column": "day", "every": "month", "zone":
-    "Europe/Berlin"}, each month has the whole of it. `columns` has what is public: {"age": {"between": (0, 120)},
-    "ward": {"keys": ["A", "B"]}}. Bounds per unit are learned, unless given as numbers. Raise `version` when rows were
-    added. `ledger` keeps the charges.
+    ('postgresql://host/db?table=clinic.visits') or of Spark ('sc://host:15002?table=…'), a pandas, Polars or Arrow
+    frame, (a DuckDB or PostgreSQL connection, a table's name), or an Ibis table. `unit` is the column of people, or
+    `tacit.ROW`. `budget` is what may ever be learned, as tacit.epsilon(3, delta=1e-6), or with period="year" each year.
+    With `block`, such as {"column": "day", "every": "month", "zone": "Europe/Berlin"}, each month has the whole of it.
+    `columns` are public: {"age": {"between": (0, 120)}, "ward": {"keys": ["A", "B"]}}. Bounds are learned, unless
+    given. Raise `version` when rows were added.
     """
     held = read_hold(hold)
     opened, declaration = declared(
