@@ -186,7 +186,8 @@ WORDS = {
     "monotone": "a unit moves all scores one way, as counts do; half the noise is then enough",
     "of": 'a column, or an expression of columns; of a quantile, `"people"` or `"rows"`',
     "column": "a column, or an expression of columns",
-    "other": "the second column; of a join, the other table: one of the same people, or a public one",
+    "other": "the second column; of a join, the other table: one of the same people, or a public one; of groups, "
+    "True adds one for the rows of all that are not shown",
     "fraction": "which quantile: 0.5 is the median",
     "fractions": "one quantile, or a list of them",
     "bins": "how many even bins, or their edges",

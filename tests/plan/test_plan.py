@@ -17,6 +17,7 @@ AFTERWARDS = {
     "instead_of",
     "learned",
     "public_rows",
+    "has_others",
     "by_hand",
     "learned_ranges",
     "most_rows",

@@ -26,7 +26,7 @@ from tacit.answer.consistency import CONSISTENT, made_consistent
 from tacit.answer.disclosure import bounds_record
 from tacit.answer.moments import NoisyColumn
 from tacit.answer.possible import parts_of_outputs
-from tacit.answer.text import TOTAL, details_text, html_table, text_table
+from tacit.answer.text import details_text, html_table, special_label, text_table
 from tacit.errors import InvalidParameter, json_text, unknown_name
 from tacit.files import path_of, write_text
 from tacit.plan import Plan, Ranking
@@ -126,6 +126,7 @@ class Answer:
     kinds: Mapping[str, str] = field(default_factory=dict)  # the kind of each aggregate, e.g. count or mean
     certify: Callable[[], Mapping[str, Any]] | None = field(default=None, compare=False)
     rolled: Mapping[str, Sequence[bool]] = field(default_factory=dict)  # of each key, the rows in which it is a total
+    others: tuple[str, ...] = ()  # the keys whose NULL is of all groups that are not shown
     lower_ends: Mapping[str, Sequence[Any]] = field(default_factory=dict)  # what `at_least` gives, by aggregate
     parts: "Mapping[str, Answer]" = field(default_factory=dict)  # of a workload, which has no rows of its own
 
@@ -223,9 +224,8 @@ class Answer:
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow([_defused(name) for name in self.names])
-        totals = dict.fromkeys(self.rolled, TOTAL)
         for at, row in enumerate(self.rows):
-            labels = {name: label for name, label in totals.items() if self.rolled[name][at]}
+            labels = {name: special_label(self, name, at, row[name]) for name in self.columns}
             writer.writerow([labels.get(name) or _defused(plain(row[name])) for name in self.names])
         return _write_text_to(out.getvalue(), path)
 
@@ -358,6 +358,7 @@ class View:
     notes: tuple[str, ...] = ()
     shown: tuple[str, ...] = ()  # the columns that people asked for, without the ends of intervals
     rolled: Mapping[str, Sequence[bool]] = field(default_factory=dict)  # of each key, the rows in which it is a total
+    others: tuple[str, ...] = ()  # the keys whose NULL is of all groups that are not shown
     lower_levels: tuple[str, ...] = ()  # which intervals hold with a smaller probability, in words
 
     def column(self, name: str) -> Sequence[Any]:
@@ -374,7 +375,9 @@ def answer_of(view: View, columns: tuple[str, ...], facts: AnswerInfo) -> Answer
     lower = {name: _column_of_rows(view.rows, name + AT_LEAST) for name in sorted(view.lower)}
     shown = Answer((), columns, view.types, kinds, facts).names
     rows = AnswerRows({name: _column_of_rows(view.rows, name) for name in shown})
-    return Answer(rows, columns, view.types, kinds, facts, view.kinds, lower_ends=lower, rolled=view.rolled)
+    return Answer(
+        rows, columns, view.types, kinds, facts, view.kinds, lower_ends=lower, rolled=view.rolled, others=view.others
+    )
 
 
 def _column_of_rows(rows: Sequence[Row], name: str) -> Sequence[Any]:
@@ -393,7 +396,8 @@ def released_view(plan: Plan, noisy: NoisyTable, columns: Sequence[NoisyColumn],
             named[column.name + end] = values
     named |= {name + AT_LEAST: values for name, values in lower.items()}
     kinds: dict[str, str] = {output.name: output.kind for output in plan.outputs if not isinstance(output, Ranking)}
-    return View(AnswerRows(named), types, kinds, frozenset(lower), shown=plan.columns)
+    others = tuple(key.name for key in plan.keys) if plan.has_others else ()
+    return View(AnswerRows(named), types, kinds, frozenset(lower), shown=plan.columns, others=others)
 
 
 def computed_view(
@@ -431,7 +435,8 @@ def computed_view(
     shown = tuple(each.name for each in columns)
     keys = {each.name: each.expression.name for each in after.shown if isinstance(each.expression, Column)}
     rolled = rolled_up(kept, keys)
-    return View(AnswerRows(named), types, kinds, frozenset(lower), notes, shown, rolled, lower_levels)
+    others = tuple(name for name, key in keys.items() if key in released.others)
+    return View(AnswerRows(named), types, kinds, frozenset(lower), notes, shown, rolled, others, lower_levels)
 
 
 def rolled_up(rows: Sequence[Row], keys: Mapping[str, str]) -> dict[str, list[bool]]:

@@ -35,6 +35,7 @@ def answer_record(answer: Answer) -> dict[str, Any]:
         },
         "at_least": {name: [cell(value) for value in ends] for name, ends in answer.lower_ends.items()},
         "totals": {name: list(rolled) for name, rolled in answer.rolled.items()},
+        **({"others": list(answer.others)} if answer.others else {}),
         **({"parts": {name: answer_record(each) for name, each in answer.parts.items()}} if answer.parts else {}),
         "facts": {
             **{name: tagged(_json_plain(getattr(facts, name))) for name in _STATED},
@@ -78,6 +79,7 @@ def answer_from(
             info,
             record["kinds"],
             certify,
+            others=tuple(record.get("others", ())),
             rolled={name: [bool(total) for total in rolled] for name, rolled in record["totals"].items()},
             lower_ends={name: [untagged(value) for value in ends] for name, ends in record["at_least"].items()},
             parts={name: answer_from(each, left, certify) for name, each in record.get("parts", {}).items()},

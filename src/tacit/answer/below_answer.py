@@ -57,12 +57,12 @@ def _first_few(phrases: Sequence[str]) -> list[str]:
     return [*each[: LEFT_OUT_MOST - 1], f"{len(each) - LEFT_OUT_MOST + 1} more such parts (see details)"]
 
 
-def hidden_line(least: Sequence[int], who: str) -> str:
+def hidden_line(least: Sequence[int], who: str, *, others: bool = False) -> str:
     """Return which groups are not shown; several parts of a question may have several such sizes."""
     if not least:
         return ""
     sizes = " to ".join(f"{size:,}" for size in dict.fromkeys((min(least), max(least))))
-    return f"Groups with fewer than about {sizes} {who} are hidden."
+    return f"Groups with fewer than about {sizes} {who} are {'counted in Other' if others else 'hidden'}."
 
 
 def spent_line(facts: AnswerInfo, more: str = MORE) -> str:
@@ -153,7 +153,8 @@ def advice_of(plans: Sequence[Plan], view: View) -> list[str]:
     """Return the hidden groups, the numbers that are not shown, and the remedy."""
     least = [least_shown(plan) for plan in plans if plan.threshold is not None or plan.found_by]
     learn = f"Closer: {LEARN_MORE}." if any(warning_of(plan) for plan in plans) else ""
-    return [hidden_line(least, _people(plans[0])), *unknown_notes(view), learn]
+    others = all(plan.has_others for plan in plans)
+    return [hidden_line(least, _people(plans[0]), others=others), *unknown_notes(view), learn]
 
 
 def is_picked(plan: Plan, after: PostProcessing) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tacit.answer.below_answer import closing_lines
-from tacit.answer.text import TOTAL, key_labels, key_text
+from tacit.answer.text import OTHER, TOTAL, key_labels, key_text
 from tacit.errors import InvalidParameter, QueryRefused, printable
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def _crossed(answer: "Answer", down: Sequence[str], across: str) -> tuple[list[t
     """Return the labels of rows and of columns, totals last across, and the rows of the answer by both."""
     beside, above = [key_labels(answer, key) for key in down], key_labels(answer, across)
     cells = {(tuple(labels[at] for labels in beside), above[at]): row for at, row in enumerate(answer.rows)}
-    columns = sorted(dict.fromkeys(above), key=lambda label: label == TOTAL)
+    columns = sorted(dict.fromkeys(above), key=lambda label: (label == TOTAL, label == OTHER))
     return list(dict.fromkeys(row for row, _ in cells)), columns, cells
 
 

@@ -8,7 +8,6 @@ import json
 from collections.abc import Callable
 from datetime import date, datetime
 from fractions import Fraction
-from itertools import zip_longest
 from math import ceil, floor, inf, log10
 from typing import TYPE_CHECKING, Any
 
@@ -79,6 +78,7 @@ def _table_lines(answer: Answer, *, whole: bool = False) -> list[str]:
 
 
 TOTAL = "Total"  # the label of a key that is rolled up
+OTHER = "Other"  # and that of all groups that are not shown
 
 # The text of an answer in the ledger: its most rows, and the most characters of a cell. All noisy integers are kept
 # beside it.
@@ -172,10 +172,16 @@ def cells(
 
 
 def key_labels(answer: Answer, name: str, most: int | None = None) -> list[str]:
-    """Return a key of the first rows for people, with a label for totals."""
-    labels = [key_text(row[name]) for row in answer.rows[:most]]
-    rolled = answer.rolled.get(name, ())[: len(labels)]
-    return [TOTAL if total else label for label, total in zip_longest(labels, rolled)]
+    """Return a key of the first rows for people, with a label for totals and others."""
+    values = [row[name] for row in answer.rows[:most]]
+    return [special_label(answer, name, at, value) or key_text(value) for at, value in enumerate(values)]
+
+
+def special_label(answer: Answer, name: str, at: int, value: Any) -> str:
+    """Return the label of a total, or of all groups that are not shown; empty for any other group."""
+    if name in answer.rolled and answer.rolled[name][at]:
+        return TOTAL
+    return OTHER if value is None and name in answer.others else ""
 
 
 def key_text(value: Any) -> str:

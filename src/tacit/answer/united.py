@@ -125,7 +125,7 @@ def _branch_view(branch: BranchRelease, confidence: Fraction, *, consistent: boo
         for (plan, noisy), columns in zip(both, of_levels(confidence), strict=True)
     ]
     stacked = _with_asides(branch, both, _stacked(branch, each_level), confidence)
-    order = range(len(stacked.rows)) if branch.is_plain else _totals_first(stacked.rows, branch.keys)
+    order = range(len(stacked.rows)) if branch.is_plain else _totals_first(stacked, branch.keys)
     released = stacked if branch.is_plain else replace(stacked, rows=[stacked.rows[at] for at in order])
     outputs = [output.name for output in branch.plans[0].outputs]
     outputs += [column.name for column, _ in _aside_numbers(branch, confidence)]
@@ -211,20 +211,34 @@ def _stacked(branch: BranchRelease, levels: Sequence[View]) -> View:
         missing: dict[str, Any] = {key: None for key in branch.keys if key not in level}
         missing |= {grouping_name(key): int(key not in level) for key in branch.keys}
         rows += [dict(row) | missing for row in view.rows]
-    return View(rows, types, levels[0].kinds, lower)
+    return View(
+        rows,
+        types,
+        levels[0].kinds,
+        lower,
+        others=tuple(dict.fromkeys(each for view in levels for each in view.others)),
+    )
 
 
-def _totals_first(rows: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> list[int]:
-    """Return the places of rows with each total before the groups inside it, and groups in their own order."""
+def _totals_first(view: View, keys: Sequence[str]) -> list[int]:
+    """Return the places of rows with each total before the groups inside it, and groups in their own order.
+
+    The group of all that are not shown is the last one.
+    """
+    rows = view.rows
     ranks: list[dict[Any, int]] = [{} for _ in keys]
     for row in rows:
         for key, rank in zip(keys, ranks, strict=True):
             if not row[grouping_name(key)]:
                 rank.setdefault(row[key], len(rank) + 1)
 
+    def rank_of(row: Mapping[str, Any], key: str, rank: Mapping[Any, int]) -> int:
+        if row[grouping_name(key)]:
+            return 0
+        return len(rows) + 1 if row[key] is None and key in view.others else rank[row[key]]
+
     def order(at: int) -> list[int]:
-        both = zip(keys, ranks, strict=True)
-        return [0 if rows[at][grouping_name(key)] else rank[rows[at][key]] for key, rank in both]
+        return [rank_of(rows[at], key, rank) for key, rank in zip(keys, ranks, strict=True)]
 
     return sorted(range(len(rows)), key=order)
 

@@ -360,6 +360,7 @@ def asked_key(query: Query, spend: Spend) -> str:
         spend.confidence if draws else None,  # other intervals are post-processing
         weights,
         *((query.levels,) if query.levels else ()),
+        *(("other",) if query.other else ()),
     )
     return "asked " + hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()
 

@@ -86,6 +86,7 @@ class Verbs(Generic[Asked]):
         keys: Any = None,
         smallest: int | None = None,
         totals: bool | Literal["all"] = False,
+        other: bool = False,
     ) -> Self:
         """Return the table grouped by columns; `keys` lists the public groups, as values, tuples or a frame.
 
@@ -93,9 +94,10 @@ class Verbs(Generic[Asked]):
         e.g. group_by("ward", smallest=50). plan(epsilon=1) shows the cost.
 
         With `totals`, the answer has the total of all groups and of each key inside the one before it, or with "all"
-        of every combination of keys. Counts and sums of all levels add up.
+        of every combination of keys. Counts and sums of all levels add up. With `other`, all rows of groups that are
+        not shown are one more group, of several keys one in each parent; it has noise of its own.
         """
-        return self._with(language.add_keys(self.frame, names, keys, smallest, totals))
+        return self._with(language.add_keys(self.frame, names, keys, smallest, totals, other))
 
     def agg(self, *unnamed: AggregateSpec, **aggregates: AggregateSpec) -> Asked:
         """Return a question for several aggregates in one pass, e.g. agg(n=tacit.count(), stay=tacit.mean("days")).

@@ -263,6 +263,7 @@ class Plan:
     profiles: tuple[Profile, ...] = ()
     cells: "Cells | None" = None
     levels: tuple[PlannedLevel, ...] = ()  # totals of the groups that have separate noise
+    has_others: bool = field(default=False, repr=False, compare=False)  # a NULL key is of the groups that are not shown
     public_rows: int | None = None  # how many rows there are, where the curator declares that in public
     instead_of: NoiseKind | None = None  # the noise that would err less, where the budget has no room for it
     learned: "tuple[Fact, ...]" = field(default=(), repr=False, compare=False)  # the facts that caps were read off

@@ -18,6 +18,7 @@ from tacit.plan.bounds.filled import filled, lacks_anything
 from tacit.plan.bounds.found_keys import refuse_no_groups
 from tacit.plan.bounds.missing_bounds import is_scaled
 from tacit.plan.bounds.mixed import Halves, filled_half, halves_of, scaled_half, united
+from tacit.plan.bounds.others import with_others
 from tacit.plan.bounds.scaled import scaled_plan
 from tacit.plan.bounds.scaling import UNBOUNDED
 from tacit.plan.choices import UnitBounds, choice_of, with_quantiles_of
@@ -162,6 +163,10 @@ def make_plan(query: Query, declaration: Declaration, spend: Spend, facts: Facts
             return make_plan(groups, declaration, replace(spend, noise=noise), facts)
 
         return plan_with_levels(query, spend, make_plan(groups, declaration, spend, facts), of_noise)
+    if query.other:
+        listed, rounds = with_others(query, declaration, spend, facts)
+        whole = make_plan(listed, declaration, spend, facts)
+        return replace(whole, has_others=True, learned=tuple(dict.fromkeys((*whole.learned, *rounds))))
     query = with_quantiles_of(query, declaration)
     if (halves := halves_of(query, declaration, spend)) is not None:
         plan = _mixed_plan(query, halves, declaration, spend, facts)

@@ -31,6 +31,7 @@ from tacit.query.compound import (
     grouping_name,
     level_queries,
     listed_keys,
+    with_listed_others,
 )
 from tacit.query.frame import (
     AggregateSpec,

@@ -5,15 +5,16 @@ GROUPING(key) distinguishes it from a NULL of the table. An *aside* is a further
 SELECT: MODE(x) beside others, and a SELECT in brackets.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 
 from tacit.errors import QueryRefused
 from tacit.query.after.after_check import kind_of_aggregate
+from tacit.query.kind import value_of
 from tacit.query.limits import PUBLIC_KEYS_MAX
-from tacit.query.nodes import Column, PostProcessing, Query, Scalar, Type, columns_of
+from tacit.query.nodes import Call, Column, Expression, Key, PostProcessing, Query, Scalar, Type, columns_of
 from tacit.query.typecheck import column_kinds, kind_of
 from tacit.tables import Declaration
 
@@ -165,3 +166,51 @@ def wider(one: Type, two: Type) -> Type:
     if one == two or two == "null":
         return one
     return two if one == "null" else NUMBERS[max(NUMBERS.index(one), NUMBERS.index(two))]
+
+
+# ---- Others: the rows of groups that are not shown, as one more listed group in each parent of a tree of keys.
+
+
+def with_listed_others(query: Query, shown: tuple[tuple[Scalar, ...], ...]) -> Query:
+    """Return a question for shown groups and others as one whose groups are listed.
+
+    Each key is NULL in rows whose key is not shown beside the keys before it. A NULL key is never shown by itself.
+    """
+    whole = tuple(key for key in shown if None not in key)
+    keys = tuple(_key_beside(query.keys, place, whole) for place in range(len(query.keys)))
+    listed = tuple(_with_others(whole, (), len(keys)))
+    return replace(query, other=False, keys=keys, public_keys=listed)
+
+
+def _with_others(
+    shown: Sequence[tuple[Scalar, ...]], parent: tuple[Scalar, ...], width: int
+) -> Iterator[tuple[Scalar, ...]]:
+    """Yield the groups in a parent, and its others after them."""
+    depth = len(parent)
+    if depth == width:
+        yield parent
+        return
+    inside: dict[Scalar, list[tuple[Scalar, ...]]] = {}
+    for key in shown:
+        inside.setdefault(key[depth], []).append(key)
+    for value, own in inside.items():
+        yield from _with_others(own, (*parent, value), width)
+    yield (*parent, *[None] * (width - depth))
+
+
+def _key_beside(keys: Sequence[Key], place: int, shown: tuple[tuple[Scalar, ...], ...]) -> Key:
+    """Return a key that is NULL unless it is shown beside the keys before it."""
+    values: dict[tuple[Scalar, ...], dict[Scalar, None]] = {}
+    for key in shown:
+        values.setdefault(key[:place], {})[key[place]] = None
+    own = keys[place].expression
+    found: list[Expression] = []
+    for parent, inside in values.items():
+        equal = [Call("=", (each.expression, value_of(value))) for each, value in zip(keys, parent, strict=False)]
+        found.append(_one_condition("and", [*equal, Call("in", (own, *map(value_of, inside)))]))
+    is_shown = _one_condition("or", found) if found else value_of(False)
+    return replace(keys[place], expression=Call("case", (is_shown, own, value_of(None))))
+
+
+def _one_condition(word: str, conditions: Sequence[Expression]) -> Expression:
+    return conditions[0] if len(conditions) == 1 else Call(word, tuple(conditions))

@@ -178,6 +178,7 @@ class Frame:
     public_keys: tuple[tuple[Scalar, ...], ...] | None = None
     smallest: int | None = None
     levels: tuple[tuple[int, ...], ...] = ()  # the totals asked with the groups, as places among the keys
+    other: bool = False  # the rows of groups that are not shown are one more group
     within: int = 0  # the work that a row takes before these are there, in steps (`limits.py`)
     # of a join: the columns of each of its tables, as they are called there and in the declaration
     tables: Mapping[str, Mapping[str, str]] | None = None
@@ -209,10 +210,12 @@ def add_keys(
     keys: object = None,
     smallest: object = None,
     totals: object = False,
+    other: object = False,
 ) -> Frame:
     """Return the question asked of each group of rows; `keys` lists the public groups, as values, tuples or a frame.
 
-    If no groups are listed, they are found; `smallest` is down to how many people. `totals` adds a ROLLUP or a CUBE.
+    If no groups are listed, they are found; `smallest` is down to how many people. `totals` adds a ROLLUP or a CUBE,
+    `other` one group for all that are not shown.
     """
     if frame.keys:
         raise QueryRefused("group_by was already called\nhint: name all keys in one group_by('a', 'b')")
@@ -228,7 +231,10 @@ def add_keys(
         raise QueryRefused("groups that are listed are not looked for\nhint: give keys= or smallest=, not both")
     listed = None if keys is None else read_public_keys(keys, names)
     levels = levels_asked(len(made), totals)
-    return replace(frame, keys=made, public_keys=listed, smallest=read_smallest(smallest), levels=levels)
+    if not isinstance(other, bool):
+        raise InvalidParameter("other must be True or False\nhint: group_by('town', other=True)")
+    small = read_smallest(smallest)
+    return replace(frame, keys=made, public_keys=listed, smallest=small, levels=levels, other=other)
 
 
 def levels_asked(keys: int, totals: object) -> tuple[tuple[int, ...], ...]:
@@ -286,7 +292,15 @@ def make_query(
         smallest=frame.smallest,
         after=after or PostProcessing(),
     )
-    return replace(check(query, frame.declaration, within=frame.within), levels=frame.levels)
+    checked = check(query, frame.declaration, within=frame.within)
+    refuse_others(checked, other=frame.other)
+    return replace(checked, levels=frame.levels, other=frame.other)
+
+
+def refuse_others(query: Query, *, other: bool) -> None:
+    """Refuse one group for all that are not shown beside a choice of groups."""
+    if other and any(output.aggregate.kind == "top" for output in query.outputs):
+        raise QueryRefused("a ranking shows keys without counts, and has no others\nhint: leave out the others")
 
 
 def default_name(frame: Frame, asked: AggregateSpec) -> str:

@@ -383,5 +383,7 @@ class Query:
     relation: Relation | None = None
     # the totals that are asked with the groups: the places of the keys of each level, the groups' own first
     levels: tuple[tuple[int, ...], ...] = field(default=(), repr=False)
+    # whether the rows of groups that are not shown are one more group, in each parent of a tree of keys
+    other: bool = field(default=False, repr=False)
     # the text's names for columns of that relation, if they differ
     names: tuple[tuple[str, str], ...] = field(default=(), compare=False, repr=False)

@@ -28,6 +28,7 @@ from tacit.query.frame import (
     levels_asked,
     named_or_expression,
     read_smallest,
+    refuse_others,
 )
 from tacit.query.frame_relations import frame_side, joined_frame, per_unit
 from tacit.query.joins import TABLES_MAX, Side
@@ -95,6 +96,7 @@ def question_record(query: Query) -> dict[str, Any]:
         "public_keys": listed,
         **({} if query.smallest is None else {"smallest": query.smallest}),
         **({"levels": written(query.levels)} if query.levels else {}),
+        **({"other": True} if query.other else {}),
         "outputs": written(query.outputs),
         "having": written(after.having),
         "order": written(after.order),
@@ -114,7 +116,10 @@ def question_from(record: object, declaration: Declaration, within: int = 0) -> 
         query = _query(record)
         _refuse_others(query, declaration)
         checked = check(query, declaration, within=within)
-    checked = replace(checked, levels=_levels(query.levels, len(checked.keys)))
+    refuse_others(checked, other=query.other)
+    checked = replace(
+        checked, levels=_levels(query.levels, len(checked.keys)), other=query.other and bool(checked.keys)
+    )
     named = [*(key.name for key in checked.keys), *(output.name for output in checked.outputs)]
     if sorted(checked.columns) != sorted(named):
         raise QueryRefused(f"columns must name each key and aggregate once{_LACKING}")
@@ -232,7 +237,7 @@ def _pairs(on: Any) -> list[list[Any]]:
 
 def _query(record: object) -> Query:
     names = ("format", "table", "where", "keys", "public_keys", "outputs", "having", "order", "limit", "offset")
-    given = as_object(record, (*names, "columns", "smallest", "levels"), "a question")
+    given = as_object(record, (*names, "columns", "smallest", "levels", "other"), "a question")
     if given.get("format") != FORMAT:
         raise InvalidParameter(f"the question's format is not {FORMAT}\nhint: use a client of this server's version")
     after = PostProcessing(
@@ -251,6 +256,7 @@ def _query(record: object) -> Query:
         levels=tuple(
             tuple(as_list(level, "a level", KEYS_MAX)) for level in as_list(given.get("levels"), "levels", 64)
         ),
+        other=given.get("other") is True,
         after=after,
         columns=tuple(as_text(each, "a column") for each in as_list(given.get("columns"), "columns", 2 * OUTPUTS_MAX)),
     )

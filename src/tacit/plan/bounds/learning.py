@@ -40,6 +40,7 @@ from tacit.plan.bounds.known import (
 from tacit.plan.bounds.missing_bounds import MOMENTS_OF_ONE, is_scaled, widens
 from tacit.plan.bounds.mixed import Halves, halves_of, known_groups
 from tacit.plan.bounds.moment_vectors import all_vectors, paired_columns
+from tacit.plan.bounds.others import with_others
 from tacit.plan.bounds.vectors import ValueColumn, count_subject, value_columns
 from tacit.plan.choices import with_quantiles_of
 from tacit.plan.plan import Plan, Spend
@@ -89,6 +90,8 @@ def needed_facts(
     Later ones depend on earlier ones: where some are not known yet, those that depend on them are not in the list.
     `learn` is the part of the call's epsilon that all of them have together, if not the usual one.
     """
+    if query.other:
+        return _needed_with_others(query, declaration, spend, facts, learn)
     query = with_quantiles_of(query, declaration)
     if (halves := halves_of(query, declaration, spend)) is not None:
         return _needed_by_halves(halves, declaration, facts, learn)
@@ -141,6 +144,19 @@ def _needed_by_halves(
     return tuple(wanted.values())
 
 
+def _needed_with_others(
+    query: Query, declaration: Declaration, spend: Spend, facts: Facts, learn: Fraction | None
+) -> tuple[WantedFact, ...]:
+    """Return the round that finds groups, whatever else is asked; once they are known, what the listed groups need."""
+    grouping = grouping_in(query, declaration, spend, facts)
+    if grouping.public_keys is None and spend.delta_keys > 0:
+        search = KeySearch(grouping).at_hand(facts)
+        wanted = search.next_round(facts, (), spend, None if search.rounds(facts) else learn)
+        if wanted is not None:
+            return (wanted,)
+    return needed_facts(with_others(query, declaration, spend, facts)[0], declaration, spend, facts, learn)
+
+
 def _first_groups(grouping: Grouping, facts: Facts, spend: Spend, learn: Fraction | None) -> WantedFact | None:
     """Return the first round that finds groups; None if they are listed, or a round was run."""
     if grouping.public_keys is not None or spend.delta_keys == 0:
@@ -180,6 +196,14 @@ def missing_facts(
 
 def ceiling_keys(query: Query, declaration: Declaration, spend: Spend, facts: Facts) -> tuple[str, ...]:
     """Return the keys of facts that would improve a question's plan, if they are paid for: limits and more groups."""
+    if query.other:
+        grouping = grouping_in(query, declaration, spend, facts)
+        search = KeySearch(grouping).at_hand(facts)
+        rounds = () if grouping.public_keys is not None else search.rounds(facts)
+        if grouping.public_keys is None and not rounds:
+            return (search.key(0),)
+        own = ceiling_keys(with_others(query, declaration, spend, facts)[0], declaration, spend, facts)
+        return own if not rounds else (search.key(len(rounds)), *own)
     query = with_quantiles_of(query, declaration)
     if (halves := halves_of(query, declaration, spend)) is not None:
         query, spend = halves.scaled.query, halves.scaled.spend

@@ -167,7 +167,8 @@ def question_text(query: Query, unit: str | None = None) -> str:
     about = "" if query.relation is None else " (joined, or by unit)"
     parts.append(f"FROM {show_name(query.table)}{about}")
     parts += [] if query.where is None else [f"WHERE {show(query.where)}"]
-    parts += [f"GROUP BY {', '.join(keys.values())}"] if keys else []
+    others = ["OTHER()"] if query.other else []
+    parts += [f"GROUP BY {', '.join([*keys.values(), *others])}"] if keys else []
     parts += [] if query.after.having is None else [f"HAVING {show(query.after.having)}"]
     parts += [] if query.after.qualify is None else [f"QUALIFY {show(query.after.qualify)}"]
     order = ", ".join(show(each.expression) + " DESC" * each.descending for each in query.after.order)

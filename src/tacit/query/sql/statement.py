@@ -60,6 +60,7 @@ _CLAUSES = {
     "sample": "leave out the sampling; a private answer needs no sample",
 }
 
+OTHER = "OTHER"
 GROUPINGS = (exp.Grouping, exp.GroupingId)
 # Nodes in the answer's expressions beside aggregates.
 BESIDE_AGGREGATES = (*GROUPINGS, exp.Mode, exp.Subquery)
@@ -98,6 +99,7 @@ class Statement:
     items: list[_Item] = field(init=False, default_factory=list)
     names: list[str] = field(init=False, default_factory=list)
     levels: tuple[tuple[str, ...], ...] | None = field(init=False, default=None)
+    other: bool = field(init=False, default=False)  # OTHER() in the GROUP BY
 
     def branch(self) -> Branch:
         """Read every clause, and check the whole."""
@@ -136,6 +138,7 @@ class Statement:
         more = dict.fromkeys(self._groupings_named().values(), INT)
         more |= {names[name]: kind for name, kind in self.parts.asides.items()}
         query = check(query, self.rows.declaration, names=self.rows.columns, within=self.rows.steps, more=more)
+        query = replace(query, other=self.other)
         levels = self.levels or (tuple(key.name for key in query.keys),)
         return Branch(query, levels, self.asides.finished(query, names))
 
@@ -238,6 +241,13 @@ class Statement:
             found.extend([key] if at == len(found) else [])
             return key_name(at)
 
+        marks = [node for node in group.expressions if isinstance(node, exp.Anonymous) and node.name.upper() == OTHER]
+        self.other = bool(marks)
+        for node in marks:
+            only(node, "this")
+            node.pop()
+        if not (group.expressions or any(group.args.get(kind) for kind in ("rollup", "cube", "grouping_sets"))):
+            raise refusal(self.select, "OTHER() is one more group beside keys", "GROUP BY town, OTHER()")
         levels = read_levels(group, place_of)
         self.levels = None if len(levels) == 1 else levels
         return found
