@@ -19,6 +19,7 @@ from tacit.local.protocols.unary import Permanent, count_columns
 from tacit.noise.bits import Keystream
 from tacit.privacy.rounding import ball, certainly_less
 from tacit_gauntlet.stage.local import exact_laws
+from tacit_gauntlet.stage.local_laws import law_of
 
 EPSILONS = st.fractions(Fraction(1, 50), 8, max_denominator=100)
 NAMES = [*FREQUENCIES, "longitudinal"]
@@ -50,7 +51,7 @@ def test_keep_and_stray_are_the_law_s_own_chances_of_support(name, epsilon, size
     if name == "local-hashing":
         return  # its law is given for one hash; over all hashes see below
     for code in range(size):
-        law = protocol.law(code)
+        law = law_of(protocol, code)
         payloads = np.frombuffer(b"".join(law), dtype=np.uint8).reshape(len(law), -1)
         for other in range(size):
             supported = protocol.supporting(payloads, np.array([other]))[:, 0]
@@ -113,7 +114,7 @@ def test_a_mean_s_expectation_and_variance_are_the_law_s(epsilon):
     dtype = np.dtype([("piecewise", "u1"), ("cell", "<u4")])
     ends = protocol.cell_line, protocol.bit_line
     for code in range(9):
-        law = protocol.law(code)
+        law = law_of(protocol, code)
         records = np.frombuffer(b"".join(law), dtype=dtype)
         lines = np.where(records["piecewise"][:, None] == 1, *(np.array(line, float) for line in ends))
         values = (records["cell"] - lines[:, 1]) / lines[:, 0]  # each report's own unbiased estimate
@@ -136,10 +137,11 @@ def test_hiding_which_attribute_was_sampled_allows_no_larger_epsilon():
     """The published amplification by sampling breaks its promise for two answers that both change."""
     larger = Fraction(149, 100)  # below ln(2(e - 1) + 1), the published one for two attributes at epsilon 1
     amplified = Attributes(Fraction(1), "sample", (Response(2, larger), Response(2, larger)))
-    assert not loss_within(amplified.law((0, 0)), amplified.law((1, 1)), Fraction(1))
+    assert not loss_within(law_of(amplified, (0, 0)), law_of(amplified, (1, 1)), Fraction(1))
     ours = Attributes(Fraction(1), "sample", (Response(2, Fraction(1)), Response(2, Fraction(1))))
     assert all(
-        loss_within(ours.law(x), ours.law(y), Fraction(1)) for x, y in permutations(product((0, 1), repeat=2), 2)
+        loss_within(law_of(ours, x), law_of(ours, y), Fraction(1))
+        for x, y in permutations(product((0, 1), repeat=2), 2)
     )
 
 

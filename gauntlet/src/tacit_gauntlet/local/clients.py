@@ -33,7 +33,6 @@ from tacit_gauntlet.stage.local import (
     WRONG_VERSION,
     EveryWord,
     FrequencyProtocol,
-    Law,
     Payloads,
     choices,
     counted,
@@ -53,6 +52,7 @@ from tacit_gauntlet.stage.local import (
     supports_of,
     wrong_reports,
 )
+from tacit_gauntlet.stage.local_laws import Law, law_of
 from tacit_gauntlet.stage.processes import in_forks
 from tacit_gauntlet.stage.statistic import FALSE_ALARM, binomial_at_least, binomial_at_most, chi_square_fit
 
@@ -131,7 +131,7 @@ def _off_law(protocol: FrequencyProtocol, draws: int) -> Iterator[str]:
     payloads = drawn(protocol, codes)
     alarm = float(FALSE_ALARM) / 100
     if protocol.name != "local-hashing":  # whose law is given for one hash alone
-        law = protocol.law(1)
+        law = law_of(protocol, 1)
         seen = Counter(row.tobytes() for row in payloads)
         if set(seen) - set(law):
             yield f"{protocol.name}: an output that cannot be"

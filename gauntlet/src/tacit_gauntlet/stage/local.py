@@ -22,12 +22,12 @@ from tacit.noise import coins
 from tacit.privacy.arrays import Words
 from tacit_gauntlet.stage.balls import ball, floor_of
 from tacit_gauntlet.stage.enumeration import GivenBits
+from tacit_gauntlet.stage.local_laws import Law, law_of, permanent_law
 from tacit_gauntlet.stage.samplers import Bits, fresh_bits
 
 # what the functions below take and give
 FrequencyProtocol = choosing.FrequencyProtocol
 LocalProtocol = surveys.LocalProtocol
-Law = protocols.Law
 Payloads = protocols.Payloads
 
 # why a collector rejects a line
@@ -61,16 +61,16 @@ def exact_laws(epsilon: Fraction) -> Iterator[tuple[str, Fraction, list[Law]]]:
     """Yield every randomizer's name, its promised loss, and its exact law for each answer of a small domain."""
     for protocol in frequency_protocols(SMALL, epsilon):
         promised = epsilon if isinstance(protocol, Permanent) else protocol.epsilon
-        yield protocol.name, promised, [protocol.law(code) for code in range(SMALL)]
+        yield protocol.name, promised, [law_of(protocol, code) for code in range(SMALL)]
     permanent = Permanent(SMALL, 2 * epsilon, epsilon)
-    yield "permanent answers", 2 * epsilon, [permanent.permanent_law(code) for code in range(SMALL)]
+    yield "permanent answers", 2 * epsilon, [permanent_law(permanent, code) for code in range(SMALL)]
     small = MeanResponse(epsilon, grid_bits=3)
-    yield small.name, epsilon, [small.law(code) for code in range(small.steps + 1)]
+    yield small.name, epsilon, [law_of(small, code) for code in range(small.steps + 1)]
     for method in METHODS:
         attributes: Any = surveys.make_survey(attributes={"a": 2, "b": 3}, method=method, epsilon=epsilon).protocol
-        yield f"attributes, {method}", epsilon, [attributes.law(codes) for codes in product(range(2), range(3))]
+        yield f"attributes, {method}", epsilon, [law_of(attributes, codes) for codes in product(range(2), range(3))]
     prefix = PrefixHashing(epsilon, 4, 3)
-    yield prefix.name, epsilon, [prefix.law(cell) for cell in range(prefix.cells)]
+    yield prefix.name, epsilon, [law_of(prefix, cell) for cell in range(prefix.cells)]
 
 
 def people(size: int, count: int) -> NDArray[np.int64]:

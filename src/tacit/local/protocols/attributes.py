@@ -10,15 +10,13 @@ A person who changes all answers changes the sampled one too, so sampling allows
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import product
-from math import prod
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.local.choosing import FrequencyProtocol
-from tacit.local.protocols.protocol import Law, Payloads, as_payloads, code_type
+from tacit.local.protocols.protocol import Payloads, as_payloads, code_type
 from tacit.noise import Bits, draw_below
 from tacit.privacy import Flags, Integers
 
@@ -109,23 +107,6 @@ class Attributes:
             found.append((int(tally[index]), part.supports(tally[start : start + length])))
             start += length
         return found
-
-    def law(self, codes: tuple[int, ...]) -> Law:
-        """Return the chance of every payload, for small domains."""
-        laws = [part.law(code) for part, code in zip(self.parts, codes, strict=True)]
-        if self.method == "sample":
-            heads = [index.to_bytes(self._which_type.itemsize, "little") for index in range(len(laws))]
-            return {
-                head + payload.ljust(self._longest, b"\0"): chance / len(laws)
-                for head, each in zip(heads, laws, strict=True)
-                for payload, chance in each.items()
-            }
-        return {
-            b"".join(payloads): prod(
-                (each[payload] for each, payload in zip(laws, payloads, strict=True)), start=Fraction(1)
-            )
-            for payloads in product(*laws)
-        }
 
     def parameters(self) -> dict[str, str | int]:
         """Return the parameters that the header states."""

@@ -21,7 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.local.protocols.protocol import (
-    Law,
     Payloads,
     SupportCounts,
     as_payloads,
@@ -124,17 +123,6 @@ class LocalHashing(SupportCounts):
         hashed = records["a"][:, None] * codes.astype(np.uint64)[None, :] + records["b"][:, None]
         found: Flags = cells_of(hashed, self.cells) == records["cell"][:, None]
         return found
-
-    def law(self, code: int) -> Law:
-        """Return the chance of every payload under one hash, a = 2^63 + 2^31 and b = 0: it is the same for the rest."""
-        records = np.zeros(self.cells, dtype=self._type)
-        records["a"] = (1 << 63) + (1 << 31)
-        records["cell"] = np.arange(self.cells)
-        other = (1 - self.keep) / (self.cells - 1)
-        own = self.supporting(as_payloads(records), np.array([code]))[:, 0]
-        return {
-            row.tobytes(): self.keep if mine else other for row, mine in zip(as_payloads(records), own, strict=True)
-        }
 
     def parameters(self) -> dict[str, str | int]:
         """Return the parameters that the header states."""
@@ -268,11 +256,6 @@ class PrefixHashing:
     def merge(self, one: Payloads, other: Payloads) -> Payloads:
         """Return the reports of two batches together."""
         return np.concatenate([one, other])
-
-    def law(self, code: int) -> Law:
-        """Return the chance of each cell on the first level of a string that hashes to the cell `code`."""
-        other = (1 - self.keep) / (self.cells - 1)
-        return {cell.to_bytes(4, "little"): self.keep if cell == code else other for cell in range(self.cells)}
 
     def parameters(self) -> dict[str, str | int]:
         """Return the parameters that the header states."""

@@ -15,7 +15,7 @@ import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
-from tacit.local.protocols.protocol import Law, Payloads, as_payloads, as_records, kept_chance
+from tacit.local.protocols.protocol import Payloads, as_payloads, as_records, kept_chance
 from tacit.noise import CHANCE_BITS, ONE, Bits, draw_below, draw_heads, draw_heads_each
 from tacit.privacy import Flags, Integers, ball, certain_floor, nearest_float
 
@@ -169,21 +169,6 @@ class MeanResponse:
         window = _squares(code + w - start) - _squares(code - start)
         everything = _squares(n + w - start) - _squares(-start)
         return self.inside * window / w + (1 - self.inside) * (everything - window) / n
-
-    def law(self, code: int) -> Law:
-        """Return the chance of every payload, for a small grid."""
-        records = np.zeros(2 + self.steps + self.window, dtype=_TYPE)
-        records["piecewise"][2:] = 1
-        records["cell"] = [0, 1, *range(self.steps + self.window)]
-        slope, start = self.bit_line
-        one = start + slope * Fraction(code, self.steps)
-        chances = [(1 - self.share) * (1 - one), (1 - self.share) * one]
-        for cell in range(self.steps + self.window):
-            favoured = code <= cell < code + self.window
-            each = self.inside / self.window if favoured else (1 - self.inside) / self.steps
-            chances.append(self.share * each)
-        rows = as_payloads(records)
-        return {row.tobytes(): chance for row, chance in zip(rows, chances, strict=True) if chance}
 
 
 def _squares(x: Fraction) -> Fraction:

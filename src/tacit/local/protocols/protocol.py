@@ -9,7 +9,7 @@ Every protocol has a public `name`, the loss `epsilon` of one report, the length
 made, `tally` the counters of valid payloads and `merge` those of two batches. A protocol for counts has codes 0, …,
 size - 1: a report supports its sender's code with chance `keep` and any other code with chance `stray`, for every
 sender's code, and an estimate needs no more than that. `supports` is how many reports support each code, `supporting`
-which of some codes each report supports, and `law` the chance of every payload, for a small domain.
+which of some codes each report supports.
 
 Randomized response on k codes reports the code itself with probability e^ε/(e^ε + k - 1), and otherwise any other code,
 uniformly.
@@ -29,8 +29,6 @@ from tacit.privacy import Flags, Integers, ball, certain_floor, show
 
 # A row of bytes for each report: (reports, payload_bytes)
 Payloads = NDArray[np.uint8]
-# The chance of each payload, for one answer
-Law = dict[bytes, Fraction]
 
 # A report changed with a smaller probability equals the answer; a report with a smaller gain over guessing carries no
 # information.
@@ -175,11 +173,6 @@ class Response(SupportCounts):
         """Return whether each report names each of these codes."""
         found: Flags = as_records(payloads, self._type)[:, None] == codes[None, :]
         return found
-
-    def law(self, code: int) -> Law:
-        """Return the chance of every payload."""
-        payloads = as_payloads(np.arange(self.size).astype(self._type))
-        return {row.tobytes(): self.keep if index == code else self.stray for index, row in enumerate(payloads)}
 
     def parameters(self) -> dict[str, str | int]:
         """Return the parameters that the header states."""

@@ -9,13 +9,12 @@ tossed and then corrected, one uniformly chosen bit at a time (docs/proofs/local
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from itertools import combinations
 from math import comb
 
 import numpy as np
 from flint import arb
 
-from tacit.local.protocols.protocol import Law, Payloads, SupportCounts, kept_chance, spread_of
+from tacit.local.protocols.protocol import Payloads, SupportCounts, kept_chance, spread_of
 from tacit.local.protocols.unary import BitReports, as_bytes, as_words, bit_of, last_mask, set_bits, width_of
 from tacit.noise import WIDTH, Bits, ThresholdTable, draw_below, draw_heads, draw_packed_heads
 from tacit.privacy import Flags, Integers, Words, ball, nearest_float
@@ -188,16 +187,6 @@ class Subset(SupportCounts, BitReports):
         words = as_words(payloads)
         found: Flags = BitReports.valid(self, payloads) & (sizes_of(words) == self.members)
         return found
-
-    def law(self, code: int) -> Law:
-        """Return the chance of every payload."""
-        law = {}
-        within = self.keep / comb(self.size - 1, self.members - 1)
-        without = (1 - self.keep) / comb(self.size - 1, self.members)
-        for members in combinations(range(self.size), self.members):
-            value = sum(1 << member for member in members)
-            law[value.to_bytes(self.payload_bytes, "little")] = within if code in members else without
-        return law
 
     def parameters(self) -> dict[str, str | int]:
         """Return the parameters that the header states."""

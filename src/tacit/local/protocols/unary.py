@@ -11,12 +11,11 @@ k digits make one of k + 1 by a full adder on whole words. Eight rounds turn 256
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import product
 
 import numpy as np
 
 from tacit.errors import InvalidParameter
-from tacit.local.protocols.protocol import Law, Payloads, SupportCounts, kept_chance
+from tacit.local.protocols.protocol import Payloads, SupportCounts, kept_chance
 from tacit.noise import ONE, PIECE_WORDS, Bits, draw_heads, draw_packed_heads
 from tacit.privacy import Flags, Integers, Words, show
 
@@ -142,18 +141,6 @@ def bits_at(words: Words, codes: Integers) -> Flags:
     return found
 
 
-def bit_law(chances: list[Fraction]) -> Law:
-    """Return the chance of every payload with independent bits, given their chances of 1."""
-    law = {}
-    for bits in product((0, 1), repeat=len(chances)):
-        chance = Fraction(1)
-        for bit, each in zip(bits, chances, strict=True):
-            chance *= each if bit else 1 - each
-        value = sum(bit << index for index, bit in enumerate(bits))
-        law[value.to_bytes(8 * width_of(len(chances)), "little")] = chance
-    return law
-
-
 def width_of(size: int) -> int:
     """Return how many words of 64 bits hold `size` bits."""
     return -(-size // 64)
@@ -250,15 +237,6 @@ class Permanent(SupportCounts, BitReports):
         Privacy: epsilon_first-DP for each code.
         """
         return self.draw_instant(self.draw_permanent(codes, bits), bits)
-
-    def law(self, code: int) -> Law:
-        """Return the chance of every first report."""
-        return bit_law([self.keep if index == code else self.stray for index in range(self.size)])
-
-    def permanent_law(self, code: int) -> Law:
-        """Return the chance of every permanent answer."""
-        chance = self.permanent_keep
-        return bit_law([chance if index == code else 1 - chance for index in range(self.size)])
 
     def parameters(self) -> dict[str, str | int]:
         """Return the parameters that the header states."""
