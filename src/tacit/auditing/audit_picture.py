@@ -10,7 +10,22 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tacit.auditing.result import AuditResult, Bar, Figure
-from tacit.pictures import BLUE, GREEN, INK, RED, Axis, Look, Spec, as_chart, line_panel, mark_at, page, write
+from tacit.pictures import (
+    BLUE,
+    GREEN,
+    INK,
+    RED,
+    Axis,
+    Look,
+    Spec,
+    as_chart,
+    line_panel,
+    mark_at,
+    nominal,
+    page,
+    quantity,
+    write,
+)
 
 WIDTH, HEIGHT = 420, 280
 POINTS = 120
@@ -36,40 +51,24 @@ def _audit_page(result: AuditResult) -> Spec:
 def _histograms(figure: Figure) -> Spec:
     """Return how often each input gave what, one line or bar for each input; the event's part is shaded."""
     values = [row for bar in figure.bars for row in _bar_rows(bar)]
-    colour = {
-        "field": "input",
-        "type": "nominal",
-        "title": None,
-        "scale": {"domain": list(SIDES), "range": [BLUE, RED]},
-    }
-    share = {"field": "share", "type": "quantitative", "title": "share of draws", "axis": {"format": ".2~%"}}
+    colour = nominal("input", title=None, scale={"domain": list(SIDES), "range": [BLUE, RED]})
+    share = quantity("share", title="share of draws", axis={"format": ".2~%"})
     titled: Spec = {"text": "The outputs for each input (filled: the event)", "anchor": "start", "fontSize": 13}
     chart: Spec = {"width": WIDTH, "height": HEIGHT, "data": {"values": _draw_shares(values)}, "title": titled}
     if figure.bars and figure.bars[0].left is None:
-        x: Spec = {"field": "label", "type": "nominal", "title": figure.title, "sort": None}
+        x: Spec = nominal("label", title=figure.title, sort=None)
         return chart | {
             "mark": {"type": "bar", "strokeWidth": 1.5},
             "encoding": {
                 "x": x,
-                "xOffset": {"field": "input", "type": "nominal"},
+                "xOffset": nominal("input"),
                 "y": share,
                 "stroke": colour | {"legend": None},
                 "color": colour,
-                "fillOpacity": {
-                    "field": "inside",
-                    "type": "quantitative",
-                    "scale": {"range": [0.15, 0.9]},
-                    "legend": None,
-                },
+                "fillOpacity": quantity("inside", scale={"range": [0.15, 0.9]}, legend=None),
             },
         }
-    x = {
-        "field": "left",
-        "type": "quantitative",
-        "title": figure.title,
-        "axis": {"grid": False},
-        "scale": {"zero": False},
-    }
+    x = quantity("left", title=figure.title, axis={"grid": False}, scale={"zero": False})
     bars = {
         "mark": {"type": "bar", "binSpacing": 0},
         "encoding": {
@@ -78,12 +77,7 @@ def _histograms(figure: Figure) -> Spec:
             "y": share | {"stack": None},
             "y2": {"datum": 0},
             "color": colour,
-            "fillOpacity": {
-                "field": "inside",
-                "type": "quantitative",
-                "scale": {"domain": [0, 1], "range": [0.08, 0.5]},
-                "legend": None,
-            },
+            "fillOpacity": quantity("inside", scale={"domain": [0, 1], "range": [0.08, 0.5]}, legend=None),
         },
     }
     line = {

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tacit.pictures.look import INK, PALE, Spec, page
+from tacit.pictures.look import INK, PALE, Spec, nominal, page, quantity
 
 TITLE_LETTERS, NOTE_LETTERS = 90, 156
 WIDTH, HEIGHT = 400, 290
@@ -57,7 +57,7 @@ class Axis:
         axis: Spec = {"format": self.form, "labelFlush": False, "labelOverlap": True, "tickCount": 6}
         if self.values is not None:
             axis["values"] = list(self.values)
-        return {"field": field, "type": "quantitative", "title": self.words, "axis": axis, "scale": scale}
+        return quantity(field, title=self.words, axis=axis, scale=scale)
 
 
 def line_panel(
@@ -86,7 +86,7 @@ def line_panel(
         "mark": {"type": "line", "strokeWidth": 2.2},
         "encoding": place | {"color": colour, "strokeDash": dashes},
     }
-    size = {"field": "size", "type": "quantitative", "scale": None, "legend": None}
+    size = quantity("size", scale=None, legend=None)
     marks: Spec = {
         "data": {"values": values},
         "mark": {"type": "point", "filled": True, "opacity": 1},
@@ -108,7 +108,7 @@ def mark_at(x: float, words: str, *, axis: Axis, side: str = "left", down: int =
         {
             "data": data,
             "mark": text | {"baseline": "top", "lineBreak": "\n"},
-            "encoding": {"x": place, "y": {"value": down}, "text": {"field": "words", "type": "nominal"}},
+            "encoding": {"x": place, "y": {"value": down}, "text": nominal("words")},
         },
     ]
 
@@ -131,13 +131,12 @@ def decades(low: float, high: float) -> tuple[float, ...]:
 
 def _by_line(names: list[str], looks: list[Any], legend: str) -> Spec:
     """Return how one property distinguishes the lines; properties with equal domains share one legend."""
-    return {
-        "field": "line",
-        "type": "nominal",
-        "title": None,
-        "scale": {"domain": names, "range": looks},
-        "legend": {"orient": legend, "symbolStrokeWidth": 0, "symbolSize": 90},
-    }
+    return nominal(
+        "line",
+        title=None,
+        scale={"domain": names, "range": looks},
+        legend={"orient": legend, "symbolStrokeWidth": 0, "symbolSize": 90},
+    )
 
 
 def _levels(levels: Sequence[LevelLine], y: Axis, width: int) -> list[Spec]:
@@ -150,7 +149,7 @@ def _levels(levels: Sequence[LevelLine], y: Axis, width: int) -> list[Spec]:
         text: Spec = {"type": "text", "dy": 17 if level.below else -8, "fontSize": 12, "color": PALE}
         text["align"] = "right" if level.left is None else "left"
         at = {"value": width - 2 if level.left is None else level.left}
-        words = {"field": "words", "type": "nominal"}
+        words = nominal("words")
         shown.append({"data": data, "mark": text, "encoding": {"x": at, "y": place, "text": words}})
     return shown
 
@@ -163,7 +162,7 @@ def _dashed_curve(curve: Sequence[tuple[float, float, str]], x: Axis, y: Axis) -
     encoding = {"x": x.encoding("x"), "y": y.encoding("y")}
     mark = {"type": "line", "color": INK, "strokeDash": [7, 4], "strokeWidth": 1.6}
     text = {"type": "text", "align": "right", "dx": -13, "dy": -6, "fontSize": 12, "color": INK, "lineBreak": "\n"}
-    words = encoding | {"text": {"field": "words", "type": "nominal"}}
+    words = encoding | {"text": nominal("words")}
     return [
         {"data": {"values": values}, "mark": mark, "encoding": encoding},
         {"data": {"values": [value for value in values if value["words"]]}, "mark": text, "encoding": words},

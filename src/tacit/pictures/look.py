@@ -54,6 +54,16 @@ DARK = {
 }
 
 
+def nominal(field: str, **more: Any) -> Spec:
+    """Return the channel of a field of names."""
+    return {"field": field, "type": "nominal", **more}
+
+
+def quantity(field: str, **more: Any) -> Spec:
+    """Return the channel of a field of numbers."""
+    return {"field": field, "type": "quantitative", **more}
+
+
 def themed(svg: str) -> str:
     """Return an SVG picture that is dark wherever its page is: the page's theme chooses, also inside of an <img>."""
     rules = "".join(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal
 
-from tacit.pictures.look import BLUE, GREEN, GREY, INK, OLIVE, ORANGE, PALE, PINK, RED, SKY, Spec
+from tacit.pictures.look import BLUE, GREEN, GREY, INK, OLIVE, ORANGE, PALE, PINK, RED, SKY, Spec, nominal, quantity
 
 Order = Literal["none", "number", "time"]
 
@@ -125,13 +125,7 @@ def _strip(panel: Panel, drawn: Sheet) -> Spec:
 
 def _quantile_curve(panel: Panel, drawn: Sheet) -> Spec:
     """Return quantiles without keys: how high each one is."""
-    x = {
-        "field": "percent",
-        "type": "quantitative",
-        "title": "quantile, in percent",
-        "scale": {"domain": [0, 100]},
-        "axis": {"grid": False},
-    }
+    x = quantity("percent", title="quantile, in percent", scale={"domain": [0, 100]}, axis={"grid": False})
     line = {
         "mark": {"type": "line", "color": BLUE, "strokeWidth": 2},
         "encoding": {"y": _number_channel("value", panel.name)},
@@ -159,11 +153,7 @@ def _label_rows(panel: Panel, drawn: Sheet, *, first: bool) -> Spec:
     if coloured:
         step = 16 if rows <= 40 else 11
         encoding |= {
-            "yOffset": {
-                "field": "group",
-                "type": "nominal",
-                "scale": {"domain": list(drawn.groups), "paddingInner": 0.2},
-            },
+            "yOffset": nominal("group", scale={"domain": list(drawn.groups), "paddingInner": 0.2}),
             "color": _colour(drawn),
         }
         height = {"step": step, "for": "offset"}
@@ -263,7 +253,7 @@ def _places(panel: Panel, drawn: Sheet, width: int) -> tuple[Spec, float]:
     domain = [places[0] - gap / 2, places[-1] + gap / 2]
     size = max(1.0, 0.92 * width * gap / (domain[1] - domain[0]))
     scale = {"domain": domain, "nice": False, "zero": False}
-    x = {"field": "place", "type": "quantitative", "title": drawn.axis, "axis": axis, "scale": scale}
+    x = quantity("place", title=drawn.axis, axis=axis, scale=scale)
     return x, size
 
 
@@ -279,7 +269,7 @@ def _facets(part: Spec, drawn: Sheet) -> Spec:
     if drawn.order == "none":
         part["width"] = min(drawn.size.facet[0], part["width"])
     header = {"title": None, "labelLimit": drawn.size.facet[0], "labelFontWeight": "bold", "labelAnchor": "start"}
-    facet = {"field": "group", "type": "nominal", "sort": list(drawn.groups), "header": header}
+    facet = nominal("group", sort=list(drawn.groups), header=header)
     return {"data": data, "facet": facet, "columns": drawn.size.facets_across, "spacing": 30, "spec": part}
 
 
@@ -290,27 +280,17 @@ def _data(panel: Panel, label: str | None = None) -> Spec:
 
 def _labels_axis(labels: Sequence[str], size: Size, *, shown: bool = True) -> Spec:
     axis = {"labelLimit": size.labels, "ticks": False, "domain": False, "labelPadding": 8, "grid": False}
-    return {
-        "field": "label",
-        "type": "nominal",
-        # stated: a layer that leaves out a number would otherwise move the rows of the others
-        "scale": {"domain": list(labels)},
-        "title": None,  # the picture's title explains the labels
-        "axis": axis if shown else axis | {"labels": False},
-    }
+    axis = axis if shown else axis | {"labels": False}
+    # the domain is stated: a layer that leaves out a number would otherwise move the rows of the others; the picture's
+    # title explains the labels
+    return nominal("label", scale={"domain": list(labels)}, title=None, axis=axis)
 
 
 def _number_channel(field: str, title: str | None, *, zero: bool = False) -> Spec:
     # d3 says G for a billion, people say B
     words = "abs(datum.value) >= 1e7 ? replace(format(datum.value, '~s'), 'G', 'B') : datum.label"
     axis = {"tickCount": 5, "labelExpr": words, "labelOverlap": True, "labelFlush": False}
-    return {
-        "field": field,
-        "type": "quantitative",
-        "title": title,
-        "axis": axis,
-        "scale": {"zero": zero} | ({} if zero else {"padding": 6}),
-    }
+    return quantity(field, title=title, axis=axis, scale={"zero": zero} | ({} if zero else {"padding": 6}))
 
 
 def _interval(
@@ -337,20 +317,14 @@ def _point(along: str, *, size: int = 46, zero: bool = False, coloured: bool = F
     mark: Spec = {"type": "point", "filled": True, "size": size, "opacity": 1}
     encoding: Spec = {along: _number_channel("value", None, zero=zero)}
     if coloured:
-        encoding["shape"] = {
-            "field": "group",
-            "type": "nominal",
-            "legend": None,
-            "scale": {"range": SHAPES},
-            "sort": None,
-        }
+        encoding["shape"] = nominal("group", legend=None, scale={"range": SHAPES}, sort=None)
     return {"mark": mark if coloured else mark | {"color": BLUE}, "encoding": encoding}
 
 
 def _number_words(size: Size, width: int) -> list[Spec]:
     """Return each number and its interval in words, in a column at the right, if there is a place for it."""
     mark = {"type": "text", "align": "left", "fontSize": 11, "color": PALE}
-    encoding = {"x": {"value": width + 10}, "text": {"field": "text", "type": "nominal"}, "color": {"value": PALE}}
+    encoding = {"x": {"value": width + 10}, "text": nominal("text"), "color": {"value": PALE}}
     written = {"transform": [{"filter": "isValid(datum.value)"}], "mark": mark, "encoding": encoding}
     return [written] if size.has_words else []
 
@@ -358,7 +332,7 @@ def _number_words(size: Size, width: int) -> list[Spec]:
 def _missing() -> Spec:
     """Return words in the place of a number that has too few people to mean anything."""
     mark = {"type": "text", "align": "left", "fontSize": 11, "fontStyle": "italic", "color": PALE}
-    encoding = {"x": {"value": 4}, "text": {"field": "text", "type": "nominal"}, "color": {"value": PALE}}
+    encoding = {"x": {"value": 4}, "text": nominal("text"), "color": {"value": PALE}}
     return {"transform": [{"filter": "!isValid(datum.value)"}], "mark": mark, "encoding": encoding}
 
 
@@ -401,11 +375,10 @@ def _paired(low: float, high: float) -> list[Spec]:
 
 
 def _colour(drawn: Sheet) -> Spec:
-    return {
-        "field": "group",
-        "type": "nominal",
-        "sort": list(drawn.groups),
-        "title": drawn.group,
-        "legend": {"symbolOpacity": 1, "symbolStrokeWidth": 0},
-        "scale": {"domain": list(drawn.groups), "range": COLOURS[: len(drawn.groups)]},
-    }
+    return nominal(
+        "group",
+        sort=list(drawn.groups),
+        title=drawn.group,
+        legend={"symbolOpacity": 1, "symbolStrokeWidth": 0},
+        scale={"domain": list(drawn.groups), "range": COLOURS[: len(drawn.groups)]},
+    )
