@@ -18,6 +18,7 @@ from tests.walk import learned_answer
 
 PROJECT = Path(__file__).resolve().parent.parent
 SMALL_LINES = 60
+FACE_NAMES = 40
 FOLDER_FILES_MIN = 4
 # What is small on purpose, and why.
 SMALL_ALLOWED: dict[str, str] = {
@@ -28,6 +29,8 @@ TWICE_ALLOWED: dict[str, str] = {}
 RUNS = 5
 # How many names may be repeated. A limit only falls: lower it whenever the figure is below it.
 CLASSES_TWICE_MAX = 11  # class names in two modules
+FACES_WIDE_MAX = 3  # faces with more than FACE_NAMES names
+LONELY_NAMES_MAX = 232  # names of faces that only one other room wants, or none
 HELPERS_THRICE_MAX = 26  # names of private functions in three modules
 
 
@@ -98,6 +101,42 @@ def repeated(tree: Tree) -> tuple[list[str], list[str]]:
     )
 
 
+def wide_faces(tree: Tree, wide_max: int | None = None, lonely_max: int | None = None) -> list[str]:
+    """A face has few names, and each is wanted by two rooms: what one room wants may be there."""
+    wide, lonely = faces_in_figures(tree)
+    broken = []
+    if len(wide) > (FACES_WIDE_MAX if wide_max is None else wide_max):
+        broken.append(f"{len(wide)} faces have more than {FACE_NAMES} names: {', '.join(wide)}; keep some inside")
+    if len(lonely) > (LONELY_NAMES_MAX if lonely_max is None else lonely_max):
+        broken.append(
+            f"{len(lonely)} names of faces are wanted by one room: {', '.join(lonely)}; have that room own it"
+        )
+    return broken
+
+
+def faces_in_figures(tree: Tree) -> tuple[list[str], list[str]]:
+    """Return the rooms with wide faces, and the names of faces that fewer than two others want.
+
+    The root wants what it offers, and so do the packages beside the product and the guide.
+    """
+    wanted = defaultdict(set)
+    for path, source in tree.items():
+        for word in set(re.findall(r"\w+", source)):
+            wanted[word].add(PurePosixPath(path).parts[0])
+    for place in ("gauntlet/src", "classroom/src", "docs/guide", "docs/reference.md", "README.md"):
+        found = PROJECT / place
+        for path in [found] if found.is_file() else [*found.rglob("*.py"), *found.rglob("*.md")]:
+            for word in set(re.findall(r"\w+", path.read_text())):
+                wanted[word].add(place)
+    wide, lonely = [], []
+    for path, source in tree.items():
+        if path.count("/") == 1 and path.endswith("__init__.py") and not path.startswith("cli/"):
+            room, names = PurePosixPath(path).parts[0], sorted(stated_names(source))
+            wide += [room] if len(names) > FACE_NAMES else []
+            lonely += [f"{room}.{name}" for name in names if len(wanted[name] - {room}) < 2]
+    return sorted(wide), sorted(lonely)
+
+
 def is_aside(path: str) -> bool:
     """Whether a file is a face or a command, whose size and name follow from what it is."""
     return path.endswith("__init__.py") or path.startswith("cli/")
@@ -128,6 +167,7 @@ def figures(tree: Tree) -> list[str]:
         for path, source in tree.items()
         if path.count("/") == 1 and path.endswith("__init__.py") and not path.startswith("cli/")
     }
+    wide, lonely = faces_in_figures(tree)
     without = sum(path.endswith("__init__.py") for path in tree)
     importers = importers_of(tree)
     tiny = [
@@ -141,6 +181,8 @@ def figures(tree: Tree) -> list[str]:
         f"files under {SMALL_LINES} lines with a single importer: {len(tiny)} ({', '.join(sorted(tiny)) or 'none'})",
         f"module names in two rooms: {len(names_once(tree))}",
         f"rooms with a stated face: {sum(stated.values())} of {len(stated)}; imports past a face: {len(faces(tree))}",
+        f"faces with more than {FACE_NAMES} names: {len(wide)} ({FACES_WIDE_MAX} at most); "
+        f"names of faces that one room wants: {len(lonely)} ({LONELY_NAMES_MAX} at most)",
         f"class names in two modules: {len(repeated(tree)[0])} ({CLASSES_TWICE_MAX} at most)",
         f"private helpers in three modules: {len(repeated(tree)[1])} ({HELPERS_THRICE_MAX} at most)",
         f"longest function: {max(functions)[0]} lines ({max(functions)[1]})",

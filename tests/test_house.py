@@ -15,6 +15,7 @@ LONG = SHORT * 80
 def test_the_package_keeps_its_files_whole():
     tree = house.read_package()
     broken = house.small_files(tree) + house.names_once(tree) + house.folder_sizes(tree) + house.repeated_names(tree)
+    broken += house.wide_faces(tree)
     assert not broken, "\n".join(broken)
 
 
@@ -56,6 +57,15 @@ def test_names_that_are_repeated_are_counted_and_limited():
     assert len(house.repeated_names(tree, 0, 0)) == 2
     two = {path: source for path, source in tree.items() if path != "noise/c.py"} | {"noise/c.py": "class _Rows: ..."}
     assert house.repeated(two) == (["Rows"], [])
+
+
+def test_faces_are_counted_and_limited():
+    names = [f"name_of_{at}" for at in range(41)]
+    tree = {"noise/__init__.py": f"from tacit.noise.a import {', '.join(names)}\n", "noise/a.py": SHORT}
+    tree |= {"plan/b.py": f"from tacit.noise import {', '.join(names)}\n", "engine/c.py": " ".join(names[1:])}
+    assert house.faces_in_figures(tree) == (["noise"], ["noise.name_of_0"])
+    assert house.wide_faces(tree, 1, 1) == []
+    assert len(house.wide_faces(tree, 0, 0)) == 2
 
 
 def test_what_is_small_on_purpose_is_there_and_small():

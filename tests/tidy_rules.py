@@ -104,8 +104,8 @@ FACE_NAMES_MAX = {
     "auditing": 9,  # models too
     "engine": 12,  # relations, public tables, engines by the source, rows coded; a server waits for compiled loops
     "forecast": 15,  # what is foreseen to be of no use; what would be closer; goals of several questions
-    "learning": 23,  # estimators, and words about them; scores, holdouts, teachers; a model's own protocol
-    "ledger": 34,  # who asks, and the room left; people, names, tokens; backups; a changed key; entries in words
+    "learning": 21,  # estimators, and words about them; scores, holdouts, teachers; a model's own protocol
+    "ledger": 33,  # who asks, and the room left; people, names, tokens; backups; a changed key; entries in words
     "local": 24,
     "noise": 29,
     "pictures": 27,  # pages draw without a file, in the page's theme and narrow

@@ -8,7 +8,7 @@ from tacit.ledger.budget import budget_from
 from tacit.ledger.certificate import deployment, to_yaml, verify_certificate
 from tacit.ledger.chain import BEGINNING
 from tacit.ledger.charging import Learning, Receipt, StoredAnswer, StoredFact
-from tacit.ledger.entry import Entry, charge_from
+from tacit.ledger.entry import Entry
 from tacit.ledger.home import TRYOUT, TryOut, back_up, change_key, has_default_ledger, open_ledger, restore
 from tacit.ledger.ledger import Ledger
 from tacit.ledger.registry import RegisteredTable
