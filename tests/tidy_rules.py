@@ -108,7 +108,7 @@ FACE_NAMES_MAX = {
     "ledger": 33,  # who asks, and the room left; people, names, tokens; backups; a changed key; entries in words
     "local": 24,
     "noise": 29,
-    "pictures": 27,  # pages draw without a file, in the page's theme and narrow
+    "pictures": 29,  # pages draw without a file, in the page's theme and narrow; channels of fields
     "plan": 106,  # levels; found groups; several questions as one, their shares; what models read and lack; chosen
     "privacy": 75,  # amounts of loss with two digits; a budget per period
     "query": 135,  # marginals; questions and rows as JSON; relations, joins, compounds, asides; SQL of databases
