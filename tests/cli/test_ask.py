@@ -83,7 +83,7 @@ def test_no_room_is_code_3_with_the_reason_on_stderr(tacit_command, visits):
     [
         (("--format", "xml"), "--format must be one of"),
         (("--format", "parquet"), "--output answer.parquet"),
-        (("--output", "/no/such/folder/answer.csv"), "--output cannot be written"),
+        (("--output", "/no/such/folder/answer.csv"), "answer.csv cannot be written"),
         (("--between", "days"), "COLUMN=VALUE"),
         (("--between", "days=5"), "--between days=0:100"),
         (("--between", "=0:1"), "COLUMN=VALUE"),
