@@ -13,11 +13,9 @@ import tacit
 from tacit.engine.embedded import EmbeddedEngine
 from tacit.engine.kernel import kernel_path
 from tacit.engine.parts.cutting import Piece, cut_rows, to_stream
-from tacit.engine.parts.merging import added_parts
-from tacit.engine.parts.part import EXACT, SEEN, STOPPED, part_tables
-from tacit.engine.parts.part_bytes import from_bytes, to_bytes
+from tacit.engine.parts.part import EXACT, SEEN, STOPPED, Spool, part_tables
+from tacit.engine.parts.part_bytes import added_parts, from_bytes, to_bytes
 from tacit.engine.parts.parted_question import parted, quickly_parted
-from tacit.engine.parts.spool import Spool
 from tacit.engine.parts.task import Task, as_batches, pieces_of, versions
 from tacit.memory import LEAST
 from tacit_gauntlet.stage.parts import as_read, asked_in_parts, stand_in

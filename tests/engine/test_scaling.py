@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tacit import typed_sql as sql
 from tacit.engine import arithmetic
-from tacit.engine.patience import patient_cells, patient_scaling
+from tacit.engine.patience import patient_cells
 from tacit.plan import CELL_MOST, UNBOUNDED, Profile, Scaling, Vector
 from tacit.tables.connection import our_connection
 from tests.engine import scaling_reference as reference
@@ -123,9 +123,9 @@ def assert_in_own_bins(path, norm, lengths):
 
 
 def bin_of_the_length_itself(patched):
-    right, joined = arithmetic.length_bin, patient_scaling.joined_limbs
+    right, joined = arithmetic.length_bin, patient_cells.joined_limbs
     patched.setattr(arithmetic, "length_bin", lambda length: right(length + 1))
-    patched.setattr(patient_scaling, "joined_limbs", lambda sums: (joined(sums)[0], joined(sums)[1] + 1))
+    patched.setattr(patient_cells, "joined_limbs", lambda sums: (joined(sums)[0], joined(sums)[1] + 1))
 
 
 def bins_in_upper_halves_of_octaves(patched):
@@ -138,9 +138,9 @@ def bins_in_upper_halves_of_octaves(patched):
     def upper_of_words(numbers):  # of a third there are one or two binary digits less
         return right(numbers) + (numbers > 0)
 
-    right = patient_scaling.bit_length
+    right = patient_cells.bit_length
     patched.setattr(arithmetic, "length_bin", upper)
-    patched.setattr(patient_scaling, "bit_length", upper_of_words)
+    patched.setattr(patient_cells, "bit_length", upper_of_words)
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -282,7 +282,7 @@ def limbs_of(numbers):
 def test_sums_beyond_64_bits_are_exact_or_known_to_be_beyond_on_the_patient_path():
     roots = [0, 1, 2, (1 << 31) - 1, (1 << 31) + 1, (1 << 40) - 1, (1 << 41) - 3]
     squares = [max(0, root * root + more) for root in roots for more in (-1, 0, 1)]
-    assert patient_scaling._roots(limbs_of(squares))[:, 0].tolist() == [
+    assert patient_cells._roots(limbs_of(squares))[:, 0].tolist() == [
         math.isqrt(each - 1) + 1 if each else 0 for each in squares
     ]
     sums = [0, 5, -5, 1 << 61, 1 << 62, -(1 << 62), (1 << 62) + 1, -(1 << 62) - 1, 1 << 79, -(1 << 79)]

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from tacit import typed_sql as sql
-from tacit.engine import arithmetic, scaled_relation, unit_cells
-from tacit.engine.patience import patient_cells, patient_scaling
+from tacit.engine import arithmetic, scaled_relation
+from tacit.engine.patience import patient_cells
 from tacit.plan import CELL_MOST, Profile, Scaling, Vector
 from tests.engine.exact import UNITS, as_table
 from tests.engine.scaled_plans import (
@@ -104,7 +104,7 @@ def weight_rounded_up(patched):
 
 
 def weight_of_each_cell_alone(patched):
-    patched.setattr(unit_cells.OverUnit, "total", lambda _, value: value)
+    patched.setattr(scaled_relation.OverUnit, "total", lambda _, value: value)
 
 
 def weight_of_the_first_vector_alone(patched):
@@ -147,13 +147,13 @@ def test_a_mutant_of_scaling_in_sql_goes_beyond_a_cap(monkeypatch, mutant, norm)
 
 
 def patient_weight_rounded_up(patched):
-    right = patient_scaling._weights
-    patched.setattr(patient_scaling, "_weights", lambda *words: right(*words) + 1)
+    right = patient_cells._weights
+    patched.setattr(patient_cells, "_weights", lambda *words: right(*words) + 1)
 
 
 def patient_root_rounded_down(patched):
-    right = patient_scaling._roots
-    patched.setattr(patient_scaling, "_roots", lambda sums: right(sums) - 1)
+    right = patient_cells._roots
+    patched.setattr(patient_cells, "_roots", lambda sums: right(sums) - 1)
 
 
 def patient_lengths_of_blocks(patched):
@@ -166,8 +166,8 @@ def patient_lengths_of_blocks(patched):
                 found |= {int(unit): (units[at : at + 1], parts[at : at + 1]) for at, (unit,) in enumerate(units)}
         return iter(found.values())
 
-    right_sums = patient_scaling.added_up
-    patched.setattr(patient_scaling, "added_up", last_of_each)
+    right_sums = patient_cells.added_up
+    patched.setattr(patient_cells, "added_up", last_of_each)
 
 
 @pytest.mark.parametrize("mutant", [patient_weight_rounded_up, patient_root_rounded_down])
@@ -244,7 +244,7 @@ def cut_clipped_at_the_whole_tail(patched):
 
 
 def totals_held_by_every_cell(patched):
-    patched.setattr(unit_cells.OverUnit, "is_first", lambda _: sql.literal(True))
+    patched.setattr(scaled_relation.OverUnit, "is_first", lambda _: sql.literal(True))
 
 
 @pytest.mark.parametrize("mutant", [cut_not_clipped, cut_clipped_at_the_whole_tail, totals_held_by_every_cell])

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tacit.engine.embedded import EmbeddedEngine
-from tacit.engine.kernel import coding, compiled, kernel_path, scaling_loops, summing, vector_sums
+from tacit.engine.kernel import coding, compiled, kernel_path, scaling_loops, summing
 from tacit.exact import cut_name, kept_name, people_name, scaled_name
 from tacit.plan import BINS, CELL_MOST, UNBOUNDED, WEIGHT_BITS, Cells, Measured, Profile, Scaling, Vector
 from tacit.tables.source import Source
@@ -67,7 +67,7 @@ def cells_of(rows):
 def summed(rows, asked, *, groups_most=UNBOUNDED, **words):
     bounded = summing.Bounded(UNBOUNDED, groups_most, SALT)
     batch = batch_of(rows)
-    return vector_sums.sum_vectors([batch], SCHEMA, COLUMNS, bounded, asked, memory=1 << 30, **words)
+    return kernel_path.sum_vectors([batch], SCHEMA, COLUMNS, bounded, asked, memory=1 << 30, **words)
 
 
 def by_key(found):
@@ -129,9 +129,9 @@ def scalings(draw):
 
 
 def scaled(scaling):
-    assert all(vector_sums.fits(each, (NARROW, WIDE)[each.column or 0]) for each in scaling.vectors)
+    assert all(kernel_path.fits(each, (NARROW, WIDE)[each.column or 0]) for each in scaling.vectors)
     norms = (scaling.norm,) * len(scaling.vectors)
-    return vector_sums.Asked("scaled", scaling.vectors, norms, scaling.together)
+    return kernel_path.Asked("scaled", scaling.vectors, norms, scaling.together)
 
 
 @odd
@@ -195,7 +195,7 @@ def people_of(profiles, cells):
 @odd
 @given(people, st.lists(st.builds(Profile, st.sampled_from([1, 2]), vectors()), min_size=1, max_size=4))
 def test_profiles_are_the_references(rows, profiles):
-    asked = vector_sums.Asked("profiled", tuple(each.vector for each in profiles), tuple(p.norm for p in profiles), ())
+    asked = kernel_path.Asked("profiled", tuple(each.vector for each in profiles), tuple(p.norm for p in profiles), ())
     assert summed(rows, asked).people == people_of(profiles, cells_of(rows))
 
 
@@ -254,8 +254,8 @@ def sum_rows_of_one_unit(rows, keys):
         np.zeros(keys, np.int64),
         summing.Bounded(UNBOUNDED, UNBOUNDED, SALT),
     )
-    asked = vector_sums.Asked("scaled", tuple(Vector(kind, shift=10) for kind in ("rows", "units")), (1, 1), ())
-    vectors = vector_sums._as_array(asked, summing.Columns("unit", ["g"], [], None))
+    asked = kernel_path.Asked("scaled", tuple(Vector(kind, shift=10) for kind in ("rows", "units")), (1, 1), ())
+    vectors = kernel_path._as_array(asked, summing.Columns("unit", ["g"], [], None))
     sums = np.zeros((keys, 3), np.int64)
     out = scaling_loops.Result(sums, np.zeros((2, 2), np.int64), np.zeros((2, 0), np.int64))
     cell_of, base = np.full(keys, -1), np.zeros(1, np.int64)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tacit.engine import weighing
+from tacit.engine import relation
 from tacit.engine.embedded import EmbeddedEngine
 from tacit.plan import UNIT_WEIGHT
 from tacit.query.frame import count_units, median, quantile
@@ -105,7 +105,7 @@ def test_one_unit_weighs_at_most_one_unit_and_moves_no_other(crowd, own):
 
 def test_a_unit_with_more_rows_than_weight_is_thinned_evenly(monkeypatch):
     """In the order of its values, so that its own median stays where it is."""
-    monkeypatch.setattr(weighing, "UNIT_WEIGHT", 16)
+    monkeypatch.setattr(relation, "UNIT_WEIGHT", 16)
     rows = [(1, "a", n % 11, 0.0) for n in range(110)]
     found = weights_of(question(as_table(rows), MEDIAN, keys=["a"], **AUTO))[("a",)]
     assert sum(weight * often for (_, weight), often in found.items()) == 16
@@ -136,10 +136,10 @@ def test_quantiles_of_people_and_of_rows_are_asked_together():
 def moved_by_one(monkeypatch, share):
     """Return what one unit with three groups and nine rows weighs, if its share were computed so."""
     rows = [(1, "abc"[n % 3], n, 0.0) for n in range(9)]
-    known = weighing.weighed
+    known = relation.weighed
 
-    def wrong(relation, unit, keys, value):
-        return share(known(relation, unit, keys, value))
+    def wrong(rows, keys, value):
+        return share(known(rows, keys, value))
 
     monkeypatch.setattr("tacit.engine.relation.weighed", wrong)
     return mass(weights_of(question(as_table(rows), MEDIAN, keys=["a", "b", "c"], **AUTO)))

@@ -15,7 +15,7 @@ import pytest
 
 from tacit.asking import Table
 from tacit.engine import CodedRows
-from tacit.engine.coded import products as engine_products
+from tacit.engine.coded import residuals as engine_products
 from tacit.engine.coded.coding_rows import Block
 from tacit.errors import InvalidParameter
 from tacit.plan import NUMBER_ONE, UNIT, CodedColumn, CodedPlan, MomentBlock, Moments, SquaredErrors

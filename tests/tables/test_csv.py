@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tacit.errors import QueryRefused
-from tacit.tables.csv import LINE_BYTES_MAX, NEVER, read_header
+from tacit.tables.formats import LINE_BYTES_MAX, NEVER, read_header
 from tacit_gauntlet.stage.table import bounded_plan, exact_cells, protected
 
 PIECES = [b"a", b"1", b",", b",", b'"', b'""', b"\n", b"\n", b"\r\n", b"\r", b"\x00", b"\xff", b"\xc3\xa9", b"\xc3"]

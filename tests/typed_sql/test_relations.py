@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit import typed_sql as sql
-from tacit.typed_sql import writing
+from tacit.typed_sql import selects
 from tacit_gauntlet.stage.payloads import hostile_texts
 from tests.engine.plan_shapes import BESIDE, run
 from tests.engine.test_elsewhere import local
@@ -163,8 +163,8 @@ def test_hostile_names_and_texts_come_back_whole():
 
 def test_no_cast_that_is_written_can_raise(monkeypatch):
     """Of every relation of questions of many shapes: TRY_CAST gives NULL where CAST would raise."""
-    written, write = [], writing.sql_of
-    monkeypatch.setattr(writing, "sql_of", lambda relation: written.append(write(relation)) or written[-1])
+    written, write = [], selects.sql_of
+    monkeypatch.setattr(selects, "sql_of", lambda relation: written.append(write(relation)) or written[-1])
     for script in BESIDE:
         run(script, local)
     assert len(written) > 20

@@ -7,11 +7,11 @@ LEARNING_TARGETS: dict[str, str | tuple[str, ...]] = {
     "clipped residuals": "tacit.engine.coded.residuals:clipped",
     "a row's part of its unit": (
         "tacit.engine.coded.residuals:divided",
-        "tacit.engine.coded.products:divided",
+        "tacit.engine.coded.residuals:divided",
         "tacit.engine.coded.judging:divided",
     ),
     "Scores.moves_squared": "tacit.plan.coded:Scores.moves_squared",
-    "MomentBlock.most": "tacit.plan.row_products:MomentBlock.most",
+    "MomentBlock.most": "tacit.plan.coded:MomentBlock.most",
     "noise for an additive model": "tacit.learning.additive:noise_for",
     "what scikit-learn asks of a fit": "tacit.learning.estimator:Estimator._name_features",
     "SQL of a database": "tacit.learning.model_sql:in_dialect",

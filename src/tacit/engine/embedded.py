@@ -21,7 +21,7 @@ from tacit.engine.engine import ExecutionPath, class_and_code, log, raise_if_fai
 from tacit.engine.expression import read_column
 from tacit.engine.kernel import compiled, kernel_path
 from tacit.engine.patience import patient_path
-from tacit.engine.patience.patient_records import Orders
+from tacit.engine.patience.patient import Orders
 from tacit.engine.prefilter import wanted_rows
 from tacit.engine.relation import (
     DIGEST_BYTES,

@@ -4,19 +4,21 @@ A record is compared as its bytes, the highest word first. Runs of records are s
 another to a private file without a name, and merged block by block. A cell of a column takes the same number of words,
 so the size of a row depends only on its types. Words have the order of the cells, with NULL last. Texts fit
 because they leave DuckDB with at most TEXT_BYTES_MOST bytes (`relation.leaving`). The patient path is built on this.
+Spilled rows are in a file without a name (`SpillFile`): other processes cannot open it and a killed one leaves nothing.
 """
 
+import os
+import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import IO, Any, Self
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from tacit.engine.kernel.coding import as_words, bytes_of, is_null, is_number
-from tacit.engine.spill_file import SpillFile
 from tacit.privacy import Words
 
 Records = NDArray[np.uint64]  # (record, word)
@@ -229,3 +231,51 @@ def _text_words(column: pa.Array, known: NDArray[np.bool_]) -> Words:
         longer = np.flatnonzero(sizes > byte)
         cells[longer, byte] = data[ends[longer] + byte]
     return np.column_stack([cells.view(">u8").astype(np.uint64), sizes.astype(np.uint64)])
+
+
+# --- the file of spilled rows ---
+
+
+class SpillFile:
+    """A private file that only grows, in a folder."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+        self._file: IO[bytes] | None = None
+        self.size = 0  # in bytes
+
+    def append(self, cells: NDArray[Any]) -> int:
+        """Write cells at the end, as they are in memory; return the byte at which they begin."""
+        if self._file is None:
+            self._file = tempfile.TemporaryFile(dir=self._folder, buffering=0)  # noqa: SIM115 - closed by close()
+        begin, waiting = self.size, np.ascontiguousarray(cells).reshape(-1).view(np.uint8).data
+        while waiting.nbytes:
+            done = os.pwrite(self._file.fileno(), waiting, self.size)
+            waiting, self.size = waiting[done:], self.size + done
+        return begin
+
+    def fill(self, cells: NDArray[Any], begin: int) -> None:
+        """Read into cells the bytes from this one on; the file is not mapped, so only these cells take memory."""
+        waiting = cells.reshape(-1).view(np.uint8).data
+        while waiting.nbytes:
+            done = os.preadv(self._file.fileno(), [waiting], begin) if self._file is not None else 0
+            if not done:
+                raise OSError("a file of spilled rows ended early")
+            waiting, begin = waiting[done:], begin + done
+
+    def mapped(self, kind: Any) -> NDArray[Any]:
+        """Return all of it as an array that is read from disk when it is used, and stays readable once it is closed."""
+        if self._file is None or not self.size:
+            return np.empty(0, dtype=kind)
+        return np.memmap(self._file, dtype=kind, mode="r")
+
+    def close(self) -> None:
+        """Close the file, which is then gone."""
+        if self._file is not None:
+            self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from tacit import typed_sql as sql
 from tacit.engine.expression import read_unit, to_raw_sql, to_sql
 from tacit.engine.fixed_point import steps_above_low
-from tacit.engine.weighing import WEIGHT, weighed
 from tacit.exact import (
     ROWS,
     UNITS,
@@ -33,14 +32,14 @@ from tacit.exact import (
     total_name,
     value_name,
 )
-from tacit.plan import UNBOUNDED, Plan, Product
+from tacit.plan import UNBOUNDED, UNIT_WEIGHT, Plan, Product
 from tacit.privacy import Integers
 from tacit.query import Expression, Kind
 from tacit.tables import keys_to_arrow, to_scalar
 
 UNIT = "unit"
 KEY_PLACE = "key_place"
-VALUE, STEPS = "distinct_value", "value"
+VALUE, STEPS, WEIGHT = "distinct_value", "value", "weight"
 GROUP_ORDER, ROW_ORDER = "group_order", "row_order"
 # A longer text is represented by its digest. The digest is longer than this limit, so it is never mistaken for a text.
 TEXT_BYTES_MOST = 63
@@ -265,8 +264,25 @@ def values_relation(
     known = rows.filter(rows[value_name(column)].notnull())
     if not of_people:
         return known.select(*keys, **{STEPS: known[value_name(column)]})
-    known = weighed(known, UNIT, keys, value_name(column))
+    known = weighed(known, keys, value_name(column))
     return known.select(*keys, WEIGHT, **{STEPS: known[value_name(column)]})
+
+
+def weighed(known: sql.Table, keys: list[str], value: str) -> sql.Table:
+    """Return rows, none of whose values is NULL, with their weights; the rows of one unit weigh at most UNIT_WEIGHT.
+
+    A unit with values in m groups weighs f = ⌊UNIT_WEIGHT/m⌋ in each of them. Its n values there share f: in the order
+    of the values, the first i of them weigh ⌊i·f/n⌋ together. So a unit's weights depend on its own rows alone, and
+    however many rows it has, they are spread evenly over its values (docs/proofs/quantiles.md).
+    """
+    cell = sql.window(group_by=[UNIT, *keys], order_by=[known[value]])
+    known = known.mutate(turn=sql.row_number().over(cell))
+    whole = sql.window(group_by=[UNIT, *keys])
+    groups = (known["turn"] == 0).cast("int64").sum().over(sql.window(group_by=[UNIT]))
+    known = known.mutate(rows_of_cell=known.count().over(whole).cast("int64"), groups_of_unit=groups.cast("int64"))
+    share = sql.literal(UNIT_WEIGHT, "int64") // known["groups_of_unit"]
+    turn, rows = known["turn"].cast("int64"), known["rows_of_cell"]
+    return known.mutate(**{WEIGHT: (turn + 1) * share // rows - turn * share // rows})
 
 
 def weighed_rows(

@@ -22,9 +22,8 @@ from tacit.engine.coded.coded_rows import CodedRows
 from tacit.engine.embedded import EmbeddedEngine, is_digest, joined
 from tacit.engine.engine import ExecutionPath, class_and_code, log, raise_if_failed, recording
 from tacit.engine.parts.cutting import Piece
-from tacit.engine.parts.merging import added_parts
 from tacit.engine.parts.part import CODED, EXACT, SEEN, STOPPED, TEXTS
-from tacit.engine.parts.part_bytes import block_from_bytes, from_bytes
+from tacit.engine.parts.part_bytes import added_parts, block_from_bytes, from_bytes
 from tacit.engine.parts.parted_question import Cutting, PartedQuestion, coded_in_parts, parted, quickly_parted
 from tacit.engine.parts.task import (
     PIECES_SQL,

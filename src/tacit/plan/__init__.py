@@ -32,29 +32,31 @@ from tacit.plan.bounds.scaling import (
     Vector,
 )
 from tacit.plan.coded import (
+    ERROR_SHIFTS,
     LINK_REACH,
     LINK_SHIFT,
+    LOSS_MOST,
+    NUMBER_ONE,
     SCORE_BITS,
     UNIT,
     BinMaps,
+    ChanceCells,
     ClassTarget,
     CodedColumn,
     CodedPlan,
-    PairedBins,
-    Scores,
-    ValueTarget,
-    count_moves_squared,
-    link_table,
-)
-from tacit.plan.judged import (
-    ERROR_SHIFTS,
-    LOSS_MOST,
-    ChanceCells,
     ErrorSums,
     Judgement,
     Merit,
     MeritName,
+    MomentBlock,
+    Moments,
+    PairedBins,
     ScoreCells,
+    Scores,
+    SquaredErrors,
+    ValueTarget,
+    count_moves_squared,
+    link_table,
 )
 from tacit.plan.layout import indices, weights_of_part
 from tacit.plan.levels import level_name
@@ -93,7 +95,6 @@ from tacit.plan.plan import (
     question_key,
 )
 from tacit.plan.planner import make_plan, make_spend, plan_of_other_noise, plan_with_room
-from tacit.plan.row_products import NUMBER_ONE, MomentBlock, Moments, SquaredErrors
 from tacit.plan.sensitivity import whole_of
 from tacit.plan.shared_epsilon import PlannedTogether, plans_of_noise, plans_together, spends_of
 from tacit.plan.split import read_weights, rounded_shares

@@ -3,11 +3,22 @@
 No part of it comes from rows. A `CodedPlan` says which cells each row falls into. `Scores` is a model in whole numbers:
 its prediction for a row is a sum of table entries and a lookup, so an engine needs neither exponentials nor floats. How
 far one unit can move what is added up is a property here; docs/proofs/rounds.md proves it.
+
+What a judgement reads is a function of one row's cells, its outcome and a public model, in whole numbers. The largest
+move of its sums by one unit is `moves_squared`: a unit with k rows gives each of them 1/k of its weight, so it moves at
+most one row's move, for any model (docs/proofs/holdout.md).
+
+In products of numbers and cells a number is its place in its range, from -NUMBER_ONE at the low end to NUMBER_ONE at
+the high end; a cell is one for the rows in it. A `Moments` names blocks of sums: a row adds to one place of each block,
+a product of at most UNIT. So one unit, with a total weight of one over its rows, moves a block by at most UNIT
+(docs/proofs/linear.md).
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import combinations, pairwise
+from math import prod
 from typing import Any, Literal
 
 import numpy as np
@@ -199,3 +210,247 @@ def link_table(link: LinkName) -> Integers:
     found: Integers = np.rint(table).astype(np.int64)
     found.flags.writeable = False
     return found
+
+
+# --- what a judgement reads ---
+
+
+MeritName = Literal["accuracy", "log loss", "squared error", "absolute error"]
+
+# Weights of one row's count, |e|, e², e⁴, outcome and squared outcome: UNIT shifted right by these. The squared error
+# is used most; e⁴ only gives its variance, and the others are larger numbers than it is.
+ERROR_SHIFTS = (2, 1, 0, 1, 2, 1)
+# A log loss beyond this counts as this: of a probability below 1.8 %.
+LOSS_MOST = 4
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreCells:
+    """How many units have a score in each cell of a public grid, by class or in all: (cells, classes or 1).
+
+    Cell 0 is below edges[0], and cell i holds edges[i - 1] <= score < edges[i].
+    """
+
+    scores: Scores
+    edges: tuple[int, ...]
+    by_class: bool
+
+    def __post_init__(self) -> None:
+        if self.scores.link != "logistic":
+            raise InvalidParameter("cells of one score are for models of two classes")
+        _refuse_falling(self.edges)
+
+    @property
+    def size(self) -> int:
+        """How many sums there are."""
+        return (len(self.edges) + 1) * (2 if self.by_class else 1)
+
+    @property
+    def moves_squared(self) -> int:
+        """The square of how far one unit can move the sums: a row counts in one of them."""
+        return UNIT**2
+
+
+@dataclass(frozen=True, eq=False)
+class ChanceCells:
+    """For several classes, two tables: (cells of the largest probability, wrong or right), cells of the true class's.
+
+    Edges are in steps of UNIT; cell 0 is below edges[0].
+    """
+
+    scores: Scores
+    edges: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if self.scores.link != "softmax":
+            raise InvalidParameter("cells of probabilities are for models of several classes")
+        _refuse_falling(self.edges)
+
+    @property
+    def size(self) -> int:
+        """How many sums there are."""
+        return 3 * (len(self.edges) + 1)
+
+    @property
+    def moves_squared(self) -> int:
+        """The square of how far one unit can move the sums: a row counts once in each table."""
+        return 2 * UNIT**2
+
+
+@dataclass(frozen=True, eq=False)
+class ErrorSums:
+    """For numbers: the sums of 1, |e|, e², e⁴, y and y², each with its weight (ERROR_SHIFTS).
+
+    e is the error in parts of `largest`, and an error beyond it counts as it; `largest` is in steps of UNIT, which is
+    the whole range. y runs from -1 to 1 over the range.
+    """
+
+    scores: Scores
+    largest: int
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.scores.target, ValueTarget):
+            raise InvalidParameter("errors are of models of numbers")
+        if not 1 <= self.largest <= UNIT:
+            raise InvalidParameter("the largest error is within the range")
+
+    @property
+    def size(self) -> int:
+        """How many sums there are."""
+        return len(ERROR_SHIFTS)
+
+    @property
+    def moves_squared(self) -> int:
+        """The square of how far one unit can move the sums: each by its weight at most."""
+        return sum((UNIT >> shift) ** 2 for shift in ERROR_SHIFTS)
+
+
+@dataclass(frozen=True, eq=False)
+class Merit:
+    """How well a model does, as one sum to choose by: each unit adds between 0 and UNIT, more for a better model.
+
+    "accuracy": a right class. "log loss": LOSS_MOST less the loss, held within 0 and LOSS_MOST. "squared error" and
+    "absolute error": one less the error in parts of `largest`.
+    """
+
+    scores: Scores
+    measure: MeritName
+    largest: int = UNIT
+
+    def __post_init__(self) -> None:
+        of_classes = self.measure in ("accuracy", "log loss")
+        if of_classes != isinstance(self.scores.target, ClassTarget):
+            raise InvalidParameter(f"'{self.measure}' is for another kind of model")
+
+    @property
+    def size(self) -> int:
+        """A sum."""
+        return 1
+
+    @property
+    def moves_squared(self) -> int:
+        """The square of how far one unit can move the sum."""
+        return UNIT**2
+
+
+Judgement = ScoreCells | ChanceCells | ErrorSums | Merit
+
+
+def _refuse_falling(edges: tuple[int, ...]) -> None:
+    if not edges or any(low >= high for low, high in pairwise(edges)):
+        raise InvalidParameter("the edges of cells must rise")
+
+
+# --- products of numbers and cells ---
+
+
+# A number counts steps of this many to half its range, so that a product of two counts steps of UNIT.
+NUMBER_ONE = 1 << 12
+# Scores of a linear model are within this many steps of 1 / NUMBER_ONE.
+LINEAR_MOST = 1 << 24
+# The most sums that rows are asked for.
+SUMS_MOST = 1 << 22
+
+
+@dataclass(frozen=True)
+class MomentBlock:
+    """A block of sums: the product of up to two numbers, by the cells of up to two columns."""
+
+    columns: tuple[int, ...] = ()
+    values: tuple[int, ...] = ()
+
+    @property
+    def is_square(self) -> bool:
+        """Whether it is the square of a number: half of UNIT is taken off, so that it is within half of UNIT of 0."""
+        return len(self.values) == 2 and self.values[0] == self.values[1]
+
+    @property
+    def most(self) -> int:
+        """The largest product of a row, in steps of UNIT: one unit moves the block by at most that."""
+        return UNIT // 2 if self.is_square else UNIT
+
+    def length(self, sizes: Sequence[int]) -> int:
+        """How many sums the block has."""
+        return prod(sizes[column] for column in self.columns)
+
+
+@dataclass(frozen=True)
+class Moments:
+    """The products of coded columns and of values with each other, or with a target; `known` are values a row needs.
+
+    Rows with a missing one of `known` are not counted, which is a function of only the row.
+    """
+
+    columns: tuple[int, ...]
+    values: tuple[int, ...]
+    known: tuple[int, ...]
+    target: int | None = None
+
+    def __post_init__(self) -> None:
+        needed = {*self.values} | (set() if self.target is None else {self.target})
+        if not needed <= {*self.known} or len({*self.columns, *self.values}) == 0:
+            raise InvalidParameter("moments are of one or more features, and of values that are known")
+
+    @property
+    def blocks(self) -> tuple[MomentBlock, ...]:
+        """The blocks of sums, in the order in which they are asked."""
+        if self.target is not None:
+            return (
+                MomentBlock((), (self.target,)),
+                MomentBlock((), (self.target, self.target)),
+                *(MomentBlock((), (value, self.target)) for value in self.values),
+                *(MomentBlock((column,), (self.target,)) for column in self.columns),
+            )
+        return (
+            MomentBlock(),
+            *(MomentBlock((), (value,)) for value in self.values),
+            *(MomentBlock((column,)) for column in self.columns),
+            *(MomentBlock((), (value, value)) for value in self.values),
+            *(MomentBlock((), pair) for pair in combinations(self.values, 2)),
+            *(MomentBlock((column,), (value,)) for column in self.columns for value in self.values),
+            *(MomentBlock(pair) for pair in combinations(self.columns, 2)),
+        )
+
+    @property
+    def moves_squared(self) -> int:
+        """The square of how far one unit can move all the sums in L2: each block by its largest product."""
+        return sum(block.most**2 for block in self.blocks)
+
+    def refuse_too_many(self, sizes: Sequence[int]) -> None:
+        """Refuse more sums than rows may be asked for; how many there are is public."""
+        if sum(block.length(sizes) for block in self.blocks) > SUMS_MOST:
+            raise InvalidParameter(
+                f"these features have more than {SUMS_MOST} pairs of cells\nhint: name fewer features, or list fewer"
+                " keys"
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class SquaredErrors:
+    """A public linear model with squared errors that are added up: by cell, by squared number, and in all.
+
+    Its prediction counts steps of half the target's range over NUMBER_ONE: `intercept`, plus an entry of each column's
+    table, plus each value times its slope. A squared error counts steps of UNIT, and `cap` at most.
+    """
+
+    columns: tuple[int, ...]
+    values: tuple[int, ...]
+    target: int
+    tables: tuple[Integers, ...]
+    slopes: Integers
+    intercept: int
+    cap: int
+
+    def __post_init__(self) -> None:
+        scores = np.concatenate([[self.intercept], self.slopes, *self.tables])
+        if scores.dtype != np.int64 or np.abs(scores).max() > LINEAR_MOST:
+            raise InvalidParameter("the scores of a linear model must be whole numbers of 64 bits, within 2^24")
+        if len(self.tables) != len(self.columns) or len(self.slopes) != len(self.values):
+            raise InvalidParameter("a linear model has a table for each column and a slope for each value")
+        if isinstance(self.cap, bool) or not isinstance(self.cap, int) or not 1 <= self.cap <= 4 * UNIT:
+            raise InvalidParameter("cap must be a whole number of steps from 1 to four times UNIT")
+
+    @property
+    def moves_squared(self) -> int:
+        """The square of how far one unit can move all the sums in L2: each block by `cap`."""
+        return (1 + len(self.values) + len(self.columns)) * self.cap**2

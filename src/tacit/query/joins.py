@@ -2,7 +2,7 @@
 
 Two protected relations are joined on their unit, so that a row of the result belongs to the unit of both of its parts.
 A protected one is joined with a public one on anything. Other joins are refused: the owner of a row must follow only
-from the declarations (docs/proofs/joins.md). The rows are computed by `engine/joining.py`.
+from the declarations (docs/proofs/joins.md). The rows are computed by `engine/derived.py`.
 """
 
 from collections.abc import Mapping, Sequence

@@ -2,9 +2,23 @@
 
 Opening reads only the schema, and no row. A connection that we make ourselves is locked: it can reach no other file,
 load no extension and change no setting. A user's own connection is left as it is.
+
+CSV files are read so that no row can change the structure of the file or another row. Names and delimiter come only
+from the first line. Every later line is a row by itself, however the first one ends: a quote that is never closed ends
+with its own line. A line counts if it has the first line's number of fields and its quotes are closed; any other is
+left out, and so is one that is not UTF-8 or is megabytes long. Every field is text, an empty one NULL. A line break
+inside a field therefore breaks its row (docs/sharp-edges.md).
+
+Parquet files are read so that no cell can make a question fail. There are two ways. If every cell of the columns in a
+question is safe for the engine (ints, floats, dates), the engine reads the files itself. Other columns may hold text
+that is not UTF-8, times in other units, or decimals with more digits than declared. For these the engine gets checked
+texts and decimals, and whole numbers, and only the columns that the question names. Which way is taken depends on the
+schema and the question alone.
 """
 
+import csv
 import glob
+import json
 import os
 import threading
 import warnings
@@ -18,20 +32,19 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from tacit import typed_sql as sql
 from tacit.errors import InvalidParameter, QueryRefused
-from tacit.tables.cells import TEXT_BYTES_MAX, CellReading, instants_among, reading_of, select, stored_column
+from tacit.tables.cells import TEXT_BYTES_MAX, WIDE, CellReading, instants_among, reading_of, select, stored_column
 from tacit.tables.connection import is_database, lock, named_table, open_database, our_connection
-from tacit.tables.csv import read_csv, read_header
 from tacit.tables.elsewhere import Elsewhere
 from tacit.tables.frames import frame_to_arrow
-from tacit.tables.handed import HandedTable
+from tacit.tables.handed import NATIVE, HandedTable, hand
 from tacit.tables.identity import StoredTable, file_aliases, is_ibis, named_by_ibis, opened_files, stored_table
-from tacit.tables.parquet import open_parquet, schema_of
 from tacit.tables.schema import ColumnFacts, WrittenFacts
 from tacit.tables.source import Own, Source, described, refuse_duplicates
-from tacit.typed_sql import quoted
+from tacit.typed_sql import quoted, text_of
 
 OURS = "protected"
 PARQUET = {".parquet", ".pq"}
@@ -371,3 +384,172 @@ def _refuse_other_meanings(backend: sql.Connection) -> None:
                 f"this DuckDB connection has a macro '{name}' that replaces DuckDB's function: no row could be bounded"
                 "\nhint: DROP the macro, or open another connection"
             )
+
+
+# --- CSV ---
+
+
+DELIMITERS = (",", "\t", ";", "|")
+HEADER_BYTES_MAX = 1_000_000
+LINE_BYTES_MAX = 2_000_000
+# A delimiter that never occurs: without a delimiter or a quote to find, the engine returns whole lines.
+NEVER = "\x01\x02\x03\x04"
+# Both \r and \n end a line. With \r\n, the engine would take \r and any one character after it for a line end.
+LINE_END = r"'\n'"
+
+
+def read_csv(backend: Any, paths: Sequence[str], *, name: str) -> None:
+    """Make the view `name` of CSV files with one header: a column of text for each of its names."""
+    headers = [read_header(path) for path in paths]
+    if any(header != headers[0] for header in headers):
+        raise QueryRefused("these CSV files do not have the same first line\nhint: give files with the same columns")
+    names, delimiter = headers[0]
+    backend.con.execute(f"CREATE TEMP VIEW {quoted(name)} AS {_fields(_lines(paths), names, delimiter)}")
+
+
+def read_header(path: str) -> tuple[tuple[str, ...], str]:
+    """Return the names and the delimiter of a CSV file, only from its first line."""
+    with Path(path).open("rb") as file:
+        line = file.readline(HEADER_BYTES_MAX)
+    try:
+        text = line.decode("utf-8-sig").removesuffix("\n").removesuffix("\r")
+    except UnicodeDecodeError:
+        text = ""
+    if not text.strip() or "\r" in text:
+        raise QueryRefused(
+            f"{path!r} does not begin with a line of column names\nhint: write the names of the columns, in UTF-8, in"
+            " the first line, and end it with a newline"
+        )
+    delimiter = max(DELIMITERS, key=text.count)
+    names = tuple(next(csv.reader([text], delimiter=delimiter)))
+    for number, each in enumerate(names, 1):
+        if not each.strip():
+            raise QueryRefused(f"column {number} of {path!r} lacks a name\nhint: name every column in the first line")
+    refuse_duplicates(names)
+    return names, delimiter
+
+
+def _lines(paths: Sequence[str]) -> str:
+    """Every line as it stands; a line that is too long or not UTF-8 is left out by itself."""
+    options = {
+        "columns": "{'line': 'VARCHAR'}",
+        "auto_detect": "false",
+        "header": "true",
+        "delim": text_of(NEVER),
+        "quote": "''",
+        "escape": "''",
+        "comment": "''",
+        "new_line": LINE_END,
+        "max_line_size": str(LINE_BYTES_MAX),
+        "ignore_errors": "true",
+        "strict_mode": "false",
+        "null_padding": "false",
+        "hive_partitioning": "false",  # a folder named line=5 would be a column
+    }
+    listed = ", ".join(text_of(path) for path in paths)
+    return f"read_csv([{listed}], {', '.join(f'{option} = {value}' for option, value in options.items())})"
+
+
+def _fields(lines: str, names: Sequence[str], delimiter: str) -> str:
+    """Lines as fields: split if there is no quote, otherwise parsed by a pattern."""
+    between = "\\|" if delimiter == "|" else delimiter  # as a pattern writes it
+    field = f'"(?:[^"]|"")*"|[^"{delimiter}][^{delimiter}]*|'
+    pattern = text_of("^" + between.join([f"({field})"] * len(names)) + "$")
+    shape = text_of("^" + between.join([f"(?:{field})"] * len(names)) + "$")
+    fields_taken = ", ".join(f"'f{index}'" for index in range(len(names)))
+    divided = text_of(delimiter)
+    counted = f"length(line) - length(replace(line, {divided}, '')) = {len(names) - 1}"
+    has_quote = "contains(line, '\"')"
+    # patterns are slow, and each CASE keeps them from lines without a quote
+    taken = f"CASE WHEN {has_quote} THEN regexp_extract(line, {pattern}, [{fields_taken}]) END AS taken"
+    split = f"CASE WHEN NOT {has_quote} THEN string_split(line, {divided}) END AS split"
+    whole = f"line <> '' AND CASE WHEN {has_quote} THEN regexp_matches(line, {shape}) ELSE {counted} END"
+    columns = []
+    for index, name in enumerate(names):
+        bare = f"replace(taken.f{index}[2:-2], '\"\"', '\"')"
+        of_quoted = f"CASE WHEN taken.f{index}[1] = '\"' THEN {bare} ELSE taken.f{index} END"
+        columns.append(
+            f"nullif(CASE WHEN split IS NULL THEN {of_quoted} ELSE split[{index + 1}] END, '') AS {quoted(name)}"
+        )
+    fields = f"SELECT {taken}, {split} FROM {lines} WHERE {whole}"  # noqa: S608 - of names, quoted
+    read = f"SELECT {', '.join(columns)} FROM ({fields})"  # noqa: S608 - of names, quoted
+    capped = [f"CASE WHEN strlen({each}) <= {TEXT_BYTES_MAX} THEN {each} END AS {each}" for each in map(quoted, names)]
+    return f"SELECT {', '.join(capped)} FROM ({read})"  # noqa: S608 - of names, quoted
+
+
+# --- Parquet ---
+
+
+BATCH_ROWS = 1 << 17
+
+
+def open_parquet(backend: sql.Connection, paths: Sequence[str], *, name: str) -> tuple[HandedTable, dict[str, str]]:
+    """Make the view `name` of all readable columns, and return the files; other columns come with their type."""
+    columns, by_engine = schema_of(paths[0])
+    _refuse_other_schemas(paths)
+    readings = [reading for reading in columns.values() if isinstance(reading, CellReading)]
+    others = {column: kind for column, kind in columns.items() if isinstance(kind, str)}
+    if not readings:
+        raise QueryRefused("no column of these Parquet files can be read\nhint: convert a column to text or a number")
+    if by_engine:
+        listed = ", ".join(text_of(path) for path in paths)
+        columns_read = ", ".join(quoted(each.name) for each in readings if each.name in by_engine)
+        rows = f"read_parquet([{listed}], hive_partitioning = false)"
+        backend.con.execute(f"CREATE TEMP VIEW {NATIVE}_{name} AS SELECT {columns_read} FROM {rows}")  # noqa: S608
+    return hand(backend, name, partial(_batches, paths), readings, by_engine), others
+
+
+def _batches(paths: Sequence[str], readings: Sequence[CellReading]) -> Iterator[pa.RecordBatch]:
+    names = [each.name for each in readings]
+    for path in paths:
+        with _parquet_file(path) as file:
+            yield from (batch.select(names) for batch in file.iter_batches(BATCH_ROWS, columns=names))
+
+
+def _parquet_file(path: str) -> pq.ParquetFile:
+    return pq.ParquetFile(path, coerce_int96_timestamp_unit="us")
+
+
+def _refuse_other_schemas(paths: Sequence[str]) -> None:
+    """Refuse files that would be read in different ways; a schema equal to the first needs no closer look."""
+    wanted = schema_of(paths[0])
+    with _parquet_file(paths[0]) as first:
+        for path in paths[1:]:
+            with _parquet_file(path) as file:
+                same = file.schema.equals(first.schema) and file.schema_arrow.equals(first.schema_arrow)
+            if not (same or schema_of(path) == wanted):
+                raise QueryRefused(
+                    "these Parquet files do not have the same columns and types\nhint: give files with the same schema"
+                )
+
+
+def schema_of(path: str) -> tuple[dict[str, CellReading | str], frozenset[str]]:
+    """Return how each column of a file is read (its type, if it cannot be), and the columns the engine may read."""
+    with _parquet_file(path) as file:
+        leaves = [file.schema.column(index) for index in range(len(file.schema))]
+        kinds = {each.name: each.type for each in file.schema_arrow}
+        if len(kinds) != len(file.schema_arrow):
+            raise QueryRefused("two columns of the table have the same name\nhint: rename one of them")
+    rounded = {leaf.path for leaf in leaves if leaf.physical_type == "INT96"}  # in nanoseconds
+    loose = {leaf.path for leaf in leaves if _is_loose_decimal(leaf)}
+    ids = {leaf.path for leaf in leaves if _meaning(leaf) == "UUID"}
+    found: dict[str, CellReading | str] = {}
+    for name, kind in kinds.items():
+        is_id = name in ids and not pa.types.is_nested(kind)
+        reading = None if name in loose else reading_of(name, pa.uuid() if is_id else kind)
+        reading = replace(reading, rounds=True) if reading is not None and name in rounded else reading
+        found[name] = reading or str(kind)
+    plain = {
+        each.name for each in found.values() if isinstance(each, CellReading) and (each.is_plain or each.name in ids)
+    }
+    return found, frozenset(plain - rounded)
+
+
+def _meaning(leaf: Any) -> str:
+    return str(json.loads(leaf.logical_type.to_json())["Type"])
+
+
+def _is_loose_decimal(leaf: Any) -> bool:
+    """Whether a decimal is stored as bytes, where some cell may have more bytes than a reader accepts."""
+    fixed = leaf.physical_type == "FIXED_LEN_BYTE_ARRAY" and leaf.length <= WIDE
+    return _meaning(leaf) == "Decimal" and not fixed and leaf.physical_type not in ("INT32", "INT64")

@@ -1,6 +1,6 @@
 """`Source`: a protected table, ready for an engine; and the public facts of its columns.
 
-Opening a source is left to `formats.py`, how files and cells are read to `parquet.py`, `csv.py` and `cells.py`.
+Opening a source is left to `formats.py`, how files and cells are read to `formats.py`, `formats.py` and `cells.py`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

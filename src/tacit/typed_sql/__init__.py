@@ -7,7 +7,7 @@
 No cast raises, every name and text is quoted in one place, and the type of every value is known before it is run.
 """
 
-from tacit.typed_sql.selects import Lent, Stored, Table
+from tacit.typed_sql.selects import Connection, Lent, Stored, Table, connected, sql_of
 from tacit.typed_sql.types import Type, decimal
 from tacit.typed_sql.values import (
     Value,
@@ -26,4 +26,3 @@ from tacit.typed_sql.values import (
     text_of,
     window,
 )
-from tacit.typed_sql.writing import Connection, connected, sql_of

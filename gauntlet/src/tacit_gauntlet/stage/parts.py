@@ -19,7 +19,7 @@ from tacit.engine import ExecutionPath
 from tacit.engine.coded.coded_rows import CodedRows
 from tacit.engine.embedded import EmbeddedEngine
 from tacit.engine.kernel import kernel_path
-from tacit.engine.parts import cutting, merging, part, part_bytes, parted_question, task
+from tacit.engine.parts import cutting, part, part_bytes, parted_question, task
 from tacit.engine.parts.parted_question import PartedQuestion, parted, quickly_parted
 from tacit.exact import ExactTable
 from tacit.plan import CodedPlan, Plan
@@ -82,7 +82,7 @@ def asked_in_parts(
     if len(seen) != len(set(seen)):
         raise RuntimeError("a part was answered in two places")
     found = [part_bytes.from_bytes(each.data, plan) for each in done if each.kind == part.EXACT]
-    return merging.added_parts(question.nothing, found, plan)
+    return part_bytes.added_parts(question.nothing, found, plan)
 
 
 def coded_in_parts(source: Source, plan: CodedPlan, *, parts: int, places: int) -> CodedRows:

@@ -120,8 +120,8 @@ def weights_in_full() -> Iterator[None]:
     """In quantiles of people a unit weighs as much in each group as it may in all."""
     weighed, weight = original("weighed"), original("weight of a row")
 
-    def full(known: Any, unit: str, keys: list[str], value: str) -> Any:
-        found = weighed(known, unit, keys, value)
+    def full(known: Any, keys: list[str], value: str) -> Any:
+        found = weighed(known, keys, value)
         return found.mutate(**{weight: found[weight] * found["groups_of_unit"]})
 
     with planted("weighed", full):

@@ -17,8 +17,7 @@ import numpy as np
 
 from tacit.engine.coded.coding_rows import Block, Cells, cell_type
 from tacit.engine.coded.judging import add_judgement
-from tacit.engine.coded.products import add_moments, add_squared_errors
-from tacit.engine.coded.residuals import by_cell, in_arrays, in_loops
+from tacit.engine.coded.residuals import add_moments, add_squared_errors, by_cell, in_arrays, in_loops
 from tacit.engine.kernel import compiled
 from tacit.errors import InvalidParameter
 from tacit.exact import ExactIntegers

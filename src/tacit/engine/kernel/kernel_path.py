@@ -2,20 +2,23 @@
 
 DuckDB filters, computes expressions, rounds values to their grids and joins public keys. Rows then leave as Arrow, with
 values as unsigned 32-bit words. Whether a plan can run here depends on public facts: the types of its unit and keys.
-Contribution bounding and summing are left to `summing.py`, scaling and profiles to `vector_sums.py`.
+`summing.py` packs, parts, bounds and adds up rows. If units are scaled, or profiles are counted, a part goes through
+the loops of `scaling_loops.py` instead. Vectors that do not fit 64 bits are detected here: by public facts (`fits`), or
+by stopping with `OverMemory` if one unit has very many cells, as the patient path gives the same integers.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from tacit import typed_sql as sql
-from tacit.engine.kernel import summing, vector_sums
+from tacit.engine.kernel import coding, summing
 from tacit.engine.relation import DIGEST_BYTES, UNIT, grouped, leaving, leaving_text
 from tacit.exact import (
     UNITS,
@@ -28,9 +31,135 @@ from tacit.exact import (
     value_name,
 )
 from tacit.memory import spill_folder
-from tacit.plan import UNBOUNDED, Plan, Vector
+from tacit.plan import BINS, UNBOUNDED, Plan, Vector
 from tacit.query import Scalar
 from tacit.tables import Source, to_scalar
+
+Task = Literal["scaled", "profiled"]
+
+# The largest cap and tail, so that the largest number of units with rows at once add up within 64 bits.
+CAP_MOST = 1 << 31
+# A value is below this, in its limbs together.
+VALUE_MOST = 1 << 62
+# A number of two limbs has fewer binary digits.
+WIDE_BITS = 62 + summing.LIMB_BITS
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The computed parts of each unit: its vectors, each with its norm, and those that have one weight."""
+
+    task: Task
+    vectors: tuple[Vector, ...]
+    norms: tuple[int, ...]
+    together: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class VectorSums:
+    """What is found; totals and people are those of each vector."""
+
+    keys: list[tuple[Any, ...]] | None  # None: the public list
+    sums: list[NDArray[Any]]  # of each key: units, and each vector if scaled
+    totals: list[list[int]]  # kept and cut
+    people: list[list[int]]  # of each bin
+
+
+def fits(vector: Vector, height: int) -> bool:
+    """Return whether the loops can compute a vector, given the greatest value of its column: only by public facts."""
+    if max(vector.cap, vector.tail) > CAP_MOST:
+        return False
+    return vector.kind != "centred" or 0 <= vector.centre <= height < VALUE_MOST
+
+
+def sum_vectors(
+    batches: Iterable[pa.RecordBatch],
+    schema: pa.Schema,
+    columns: summing.Columns,
+    bounded: summing.Bounded,
+    asked: Asked,
+    *,
+    memory: int,
+    folder: Path | None = None,
+) -> VectorSums:
+    """Return each key's exact sums and the table's totals, every unit scaled, or the table's profiles."""
+    packer = summing.Packer(schema, columns, bounded.salt, memory)
+    with summing.packed(batches, packer, memory=memory, folder=folder) as runs:
+        keys, hashes, order = packer.keys()
+        rule = summing.rule_of(packer, hashes, order, bounded)
+        width = 1 + len(asked.vectors) if asked.task == "scaled" else 0  # how many sums a key has
+        threads = summing.threads_for(
+            int(runs.sizes.max(initial=0)),
+            packer,
+            (len(hashes), width + 1),  # and a word for the key's cell
+            memory,
+            cell_bytes=8 * (2 + 2 * (packer.width - packer.first) + len(asked.vectors)),
+        )
+        vectors = _as_array(asked, columns)
+
+        def work(parts: Iterator[summing.Rows]) -> tuple[NDArray[Any], ...]:
+            return _add_parts(parts, rule, asked.task, vectors, (len(hashes), width))
+
+        tables, totals, people = zip(*summing.over_parts(runs, threads, work), strict=True)
+        sums = list(summing.added_up(tables, runs).T)
+        exact_totals, exact_people = (summing.added_up(each, runs).tolist() for each in (totals, people))
+        return VectorSums(keys, sums, exact_totals, exact_people)
+
+
+def _add_parts(
+    parts: Iterator[summing.Rows], rule: Any, task: Task, vectors: NDArray[np.int64], shape: tuple[int, int]
+) -> tuple[NDArray[Any], ...]:
+    """Return one thread's sums by key, totals and people."""
+    from tacit.engine.kernel import scaling_loops as loops
+
+    count = vectors.shape[1]
+    shapes = (shape, (count, 2), (count, BINS if task == "profiled" else 0))
+    whole: list[NDArray[Any]] = [np.zeros(each, dtype=np.int64) for each in shapes]
+    now, added = [np.zeros(each, dtype=np.int64) for each in shapes], 0
+    cell_of, base = np.full(shape[0], -1, dtype=np.int64), np.zeros(1, dtype=np.int64)
+    for rows in parts:
+        if added + len(rows) > summing.ROWS_AT_ONCE:
+            whole, added = [one.astype(object) + other for one, other in zip(whole, now, strict=True)], 0
+            for each in now:
+                each[:] = 0
+        added += len(rows)
+        bits, kind = summing.bits_for(len(rows)), getattr(loops, task.upper())
+        if not loops.sum_vectors(rows, summing.PART_BITS, bits, rule, kind, vectors, cell_of, base, loops.Result(*now)):
+            raise coding.OverMemory
+    return tuple(one + other for one, other in zip(whole, now, strict=True))
+
+
+def _as_array(asked: Asked, columns: summing.Columns) -> NDArray[np.int64]:
+    """Return a column for each vector; the loops define its lines."""
+    from tacit.engine.kernel import scaling_loops as loops
+
+    joint = {index: min(some) for some in asked.together for index in some}
+    if asked.task == "profiled":
+        joint = {index: asked.vectors.index(vector) for index, vector in enumerate(asked.vectors)}
+    limbs = [len(value) for value in columns.values]
+    totals = {None: loops.NO_TOTALS, "absolute": loops.ABSOLUTE, "signed": loops.SIGNED}
+    lines = np.zeros((loops.TAIL_SHIFT + 1, len(asked.vectors)), dtype=np.int64)
+    for index, vector in enumerate(asked.vectors):
+        column = vector.column or 0
+        wide = vector.kind == "centred" and limbs[column] > 1
+        lines[loops.KIND, index] = loops.WIDE if wide else getattr(loops, vector.kind.upper())
+        lines[loops.AT, index] = 2 + 2 * sum(limbs[:column])
+        centre = divmod(vector.centre, 1 << summing.LIMB_BITS) if wide else (0, vector.centre)
+        lines[[loops.HIGH, loops.LOW], index] = centre
+        lines[loops.SHIFT, index] = max(
+            -WIDE_BITS if wide else -summing.SHIFT_MOST, min(vector.shift, summing.SHIFT_MOST)
+        )
+        lines[loops.NORM, index] = asked.norms[index]
+        lines[loops.CAP, index] = vector.cap
+        lines[loops.JOINT, index] = joint.get(index, index)
+        lines[loops.TOTALS, index] = totals[vector.totals]
+        lines[loops.TAIL, index] = vector.total_most
+        lines[loops.TAIL_SHIFT, index] = min(vector.tail_shift, summing.SHIFT_MOST)
+    return lines
+
+
+# --- plans ---
+
 
 BATCH_ROWS = 1 << 20
 # No text that leaves DuckDB is longer than a digest, so a batch of texts stays far below Arrow's limit of 2^31 bytes.
@@ -110,7 +239,7 @@ def sums_of_batches(
     if vectors is None:
         summed = summing.sum_batches(batches, schema, columns, bounded, memory=memory, folder=folder)
         return _as_exact(summed.keys, summed.sums, plan, sum_names(plan), summed.drawn)
-    found = vector_sums.sum_vectors(batches, schema, columns, bounded, vectors, memory=memory, folder=folder)
+    found = sum_vectors(batches, schema, columns, bounded, vectors, memory=memory, folder=folder)
     if plan.profiles:
         return _as_profiles(found, plan)
     names = [UNITS, *(scaled_name(index) for index in range(len(vectors.vectors)))]
@@ -134,28 +263,28 @@ def _fits(plan: Plan) -> bool:
     if any(profile.norm == "largest" for profile in plan.profiles) or plan.quantiles:
         return False
     heights = _heights(plan)
-    return all(vector_sums.fits(each, heights[each.column or 0] if heights else 0) for each in vectors.vectors)
+    return all(fits(each, heights[each.column or 0] if heights else 0) for each in vectors.vectors)
 
 
-def _bounds(plan: Plan, vectors: vector_sums.Asked | None) -> tuple[int, int]:
+def _bounds(plan: Plan, vectors: Asked | None) -> tuple[int, int]:
     """Return how many rows in a group, and how many groups, a unit may have; a profile is of all of a unit's rows."""
     if plan.profiles:
         return UNBOUNDED, UNBOUNDED
     return plan.rows_per_unit if vectors is None and plan.needs_rows else UNBOUNDED, plan.groups_per_unit
 
 
-def _vectors(plan: Plan) -> vector_sums.Asked | None:
+def _vectors(plan: Plan) -> Asked | None:
     """Return what is computed of each unit's vectors, or None if kept rows are added up as they are."""
     if plan.profiles:
         norms = tuple(1 if profile.norm == 1 else 2 for profile in plan.profiles)
-        return vector_sums.Asked("profiled", tuple(profile.vector for profile in plan.profiles), norms, ())
+        return Asked("profiled", tuple(profile.vector for profile in plan.profiles), norms, ())
     if plan.scaling is None:
         return None
     vectors = plan.scaling.vectors
-    return vector_sums.Asked("scaled", vectors, (plan.scaling.norm,) * len(vectors), plan.scaling.together)
+    return Asked("scaled", vectors, (plan.scaling.norm,) * len(vectors), plan.scaling.together)
 
 
-def _as_profiles(found: vector_sums.VectorSums, plan: Plan) -> ExactTable:
+def _as_profiles(found: VectorSums, plan: Plan) -> ExactTable:
     exact_people = {people_name(index): counts for index, counts in enumerate(found.people)}
     return ExactTable(plan.public_keys or (), exact_people)
 

@@ -22,8 +22,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tacit.engine.external_sort import SpillFile
 from tacit.engine.kernel import coding
-from tacit.engine.spill_file import SpillFile
 
 if TYPE_CHECKING:
     from tacit.engine.kernel import loops

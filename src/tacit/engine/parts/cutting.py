@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tacit import typed_sql as sql
-from tacit.engine.joining import kinds_of
+from tacit.engine.derived import kinds_of
 from tacit.engine.relation import belongs_to_someone, salted_units, unit_value
 from tacit.tables import BatchReader, BatchRecipe, Source, recipe_of
 

@@ -4,6 +4,7 @@ A part holds all rows of its units. So what is kept of a unit, or its weight, is
 under the same salt, and sums over parts are sums over the table. Different values are the exception: two parts may
 have the same one. So a part gives the values themselves, cut by a hash of key and value, and stage three counts them.
 Where a model is learned, rows become cells instead, each with how many rows its unit has.
+While rows arrive they are in memory, and from a public size on in a private file that is mapped.
 """
 
 import json
@@ -11,23 +12,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 
 from tacit.engine import external_sort
 from tacit.engine.coded.coding_rows import read_blocks
-from tacit.engine.derived import Stored, derived_source
+from tacit.engine.derived import Stored, derived_source, kinds_of
 from tacit.engine.embedded import EmbeddedEngine
 from tacit.engine.engine import ExecutionPath
-from tacit.engine.external_sort import SortedRecords
-from tacit.engine.joining import kinds_of
+from tacit.engine.external_sort import SortedRecords, SpillFile
 from tacit.engine.kernel import compiled, kernel_path, summing
 from tacit.engine.kernel.coding import OverMemory
 from tacit.engine.parts.cutting import Piece, from_stream, part_of, to_stream
 from tacit.engine.parts.part_bytes import block_to_bytes, to_bytes
-from tacit.engine.parts.spool import Spool
 from tacit.engine.patience.patient import Beginnings, added_up
 from tacit.engine.patience.patient_path import PatientQuestion, key_values
 from tacit.engine.relation import listed_keys
@@ -239,3 +238,57 @@ def _counted(plan: Plan, index: int, keys: Words, counts: Words, kinds: Sequence
         return ExactTable(plan.public_keys, {distinct_name(index): listed})
     found = [tuple(to_scalar(part) for part in key) for key in external_sort.decode_all(keys, kinds)]
     return ExactTable(found, {distinct_name(index): exact_counts})
+
+
+# --- the rows of one part, while they arrive ---
+
+
+HELD_SHARE = 8
+ALIGNED = 64  # bytes: Arrow reads blocks at a multiple of them in place
+
+
+class Spool:
+    """Arrow rows of a few tables, taken piece by piece."""
+
+    def __init__(self, memory: int, tables: int) -> None:
+        self._most = memory // HELD_SHARE
+        self._held: list[list[Any]] = [[] for _ in range(tables)]
+        self._size = 0
+        self._file = SpillFile(spill_folder())
+        self._written: list[list[tuple[int, int]]] = [[] for _ in range(tables)]
+
+    def add(self, table: int, data: bytes) -> None:
+        """Take a piece: an Arrow stream of rows of one table."""
+        self._held[table].append(data)
+        self._size += len(data)
+        if self._size > self._most:
+            self._spill()
+
+    def table(self, table: int, schema: pa.Schema) -> pa.Table:
+        """Return all rows of one table; rows in the file are read as they are used."""
+        pieces = list(self._held[table])
+        if self._written[table]:
+            mapped = pa.py_buffer(self._file.mapped(np.uint8))
+            pieces += [mapped.slice(start, size) for start, size in self._written[table]]
+        tables = [pa.ipc.open_stream(piece).read_all() for piece in pieces]
+        return pa.concat_tables(tables) if tables else schema.empty_table()
+
+    def _spill(self) -> None:
+        for held, written in zip(self._held, self._written, strict=True):
+            for data in held:
+                aligned = bytes(data) + bytes(-len(data) % ALIGNED)
+                written.append((self._file.append(np.frombuffer(aligned, dtype=np.uint8)), len(data)))
+            held.clear()
+        self._size = 0
+
+    def close(self) -> None:
+        """Free the memory and close the file."""
+        for held in self._held:
+            held.clear()
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,11 +1,12 @@
-"""Exact tables and coded rows as bytes, from the task that computes a part to the driver that adds the parts up.
+"""Exact tables and coded rows as bytes, from the task that computes a part to the driver, which adds the parts up.
 
 All numbers stay whole: sums that do not fit 64 bits travel as digits, and so do keys that are decimals or large
-integers. A group of a public list travels as its index in the list, and only if it has any sum.
+integers. A group of a public list travels as its index in the list, and only if it has any sum. Parts share no unit:
+sums and totals add as Python's integers, so that all of them fit, and values of a group are put together and sorted.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -16,6 +17,7 @@ import pyarrow as pa
 
 from tacit.engine.coded.coding_rows import Block
 from tacit.engine.parts.cutting import from_stream, to_stream
+from tacit.engine.relation import grouped
 from tacit.exact import ExactTable, GroupedSteps, key_name
 from tacit.plan import CodedPlan, Plan
 from tacit.query import Scalar
@@ -173,3 +175,62 @@ def block_from_bytes(data: Any, plan: CodedPlan) -> Block:
     cells, values = columns[: len(plan.columns)], columns[len(plan.columns) : len(plan.columns) + len(plan.values)]
     alike = None if plan.unit is None else columns[-1]
     return Block(tuple(cells), tuple(values), alike, len(columns[0]))
+
+
+# --- sums of parts ---
+
+
+def added_parts(nothing: ExactTable, parts: Iterable[ExactPart], plan: Plan) -> ExactTable:
+    """Return the sum of all parts; `nothing` is the exact table of no rows, which has the names of all sums."""
+    total = _Total(nothing, plan)
+    for part in parts:
+        total.add(part)
+    return total.table()
+
+
+class _Total:
+    def __init__(self, nothing: ExactTable, plan: Plan) -> None:
+        self._keys: list[tuple[Scalar, ...]] = list(nothing.keys)
+        self._place_of = {key: at for at, key in enumerate(self._keys)} if plan.public_keys is None else {}
+        self._sums = {name: [int(each) for each in sums] for name, sums in nothing.sums.items()}
+        self._totals = dict(nothing.totals)
+        # of each column with quantiles: the places of values, the values, and their weights if they have any
+        self._drawn: dict[int, list[tuple[Any, Any, Any]]] = {index: [] for index in nothing.values}
+        self._weighed = plan.weighed
+
+    def add(self, part: ExactPart) -> None:
+        places = part.places if part.keys is None else [self._place(key) for key in part.keys]
+        if places is None:
+            raise ValueError("a part has the keys of its groups, or their places")
+        for name, sums in part.sums.items():
+            exact_sums = self._sums[name]
+            for at, value in zip(places, sums, strict=True):
+                exact_sums[at] += value
+        for name, total in part.totals.items():
+            self._totals[name] = self._totals.get(name, 0) + total
+        for index, steps in part.values.items():
+            where = np.repeat(np.array(places, dtype=np.int64), steps.ends - steps.starts)
+            self._drawn[index].append((where, steps.steps, steps.weights))
+
+    def _place(self, key: tuple[Scalar, ...]) -> int:
+        place = self._place_of.get(key)
+        if place is None:
+            place = self._place_of[key] = len(self._keys)
+            self._keys.append(key)
+            for exact_sums in self._sums.values():
+                exact_sums.append(0)
+        return place
+
+    def table(self) -> ExactTable:
+        values = {index: self._values(index) for index in self._drawn}
+        return ExactTable(self._keys, self._sums, values, self._totals)
+
+    def _values(self, index: int) -> GroupedSteps:
+        found = self._drawn[index]
+        places = np.concatenate([np.empty(0, dtype=np.int64), *(where for where, _, _ in found)])
+        steps = np.concatenate([np.empty(0, dtype=np.int64), *(each for _, each, _ in found)])
+        weights = None
+        if index in self._weighed:
+            held = [each for _, _, each in found if each is not None]
+            weights = np.concatenate([np.empty(0, dtype=np.int64), *held])
+        return grouped(places, steps, groups=len(self._keys), weights=weights)

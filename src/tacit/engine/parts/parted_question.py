@@ -10,10 +10,9 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from tacit.engine.coded.coding_rows import columns_read
-from tacit.engine.derived import Stored, narrowed_source
+from tacit.engine.derived import Stored, kinds_of, narrowed_source
 from tacit.engine.embedded import EmbeddedEngine, columns_named
 from tacit.engine.engine import ExecutionPath
-from tacit.engine.joining import kinds_of
 from tacit.engine.kernel import kernel_path
 from tacit.engine.parts.cutting import HASH, Cut, cut_of_rows, cut_of_table
 from tacit.engine.parts.part import PartQuestion, PartTable

@@ -4,19 +4,28 @@ The patient path uses it. All records are sorted by (unit, order of the group, k
 once. So bounding a unit needs two numbers: how many of its groups, and how many rows of the group, came before. The
 kept records are sorted by key and added up as they come. Every step needs a fixed share of the memory limit, and space
 in a file. Reading rows and building the exact table is left to `patient_path.py`.
+
+Batches of rows become records of words here. A record begins with the words that decide the kept rows of a unit, in the
+order of the path that stopped: the kernel's keyed hashes of the same cells, or the hash that SQL computed. Sorting is
+left to `external_sort.py`.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from tacit.engine.external_sort import SortedRecords, as_bytes
-from tacit.engine.spill_file import SpillFile
+from tacit.engine import external_sort
+from tacit.engine.external_sort import SortedRecords, SpillFile, as_bytes
+from tacit.engine.kernel import coding, summing
+from tacit.engine.relation import GROUP_ORDER, ROW_ORDER, STEPS, UNIT, VALUE
 from tacit.exact import GroupedSteps
-from tacit.privacy import Flags, Words
+from tacit.plan import UNIT_WEIGHT
+from tacit.privacy import Flags, Integers, Words
 
 NO_VALUE = np.uint64((1 << 64) - 1)
 # A value below 2^63 is added up in three limbs of 21 bits, each summed in 64 bits: enough for 2^42 rows.
@@ -271,3 +280,186 @@ class ValuesByKey:
             self._ends.add(keys, ends)
             end = ends[-1]
         self._is_written = True
+
+
+# --- weights of rows, as `relation.weighed` gives them in SQL ---
+
+# The records are sorted so many times, and read together.
+COPIES = 3
+
+
+@dataclass(frozen=True)
+class WeighedLayout:
+    """The number of words of a record's unit and key; a record is unit | order of the group | key | value."""
+
+    unit: int
+    key: int
+
+    @property
+    def cell(self) -> int:
+        """The number of leading words that identify a unit and a group."""
+        return self.unit + 1 + self.key
+
+
+def weighed_blocks(
+    copies: tuple[Iterable[Words], Iterable[Words], Iterable[Words]], layout: WeighedLayout, *, groups_most: int
+) -> Iterator[tuple[Words, Words, Words]]:
+    """Yield the keys, values and weights of the rows of the first `groups_most` groups of each unit.
+
+    The same sorted records are read three times at once: a row's weight needs the number of its cell's rows and of its
+    unit's cells, which are known when the last of them has been read.
+    """
+    rows_of_cells = _Ahead(
+        added_up((cells, np.ones((len(cells), 1), np.uint64)) for cells, _, _ in _kept(copies[0], layout, groups_most))
+    )
+    cells_of_units = _Ahead(
+        added_up(
+            (cells[:, : layout.unit], new.astype(np.uint64)[:, None])
+            for cells, _, (_, new) in _kept(copies[1], layout, groups_most)
+        )
+    )
+    turn = 0
+    for cells, values, (new_unit, new_cell) in _kept(copies[2], layout, groups_most):
+        turns = numbered(np.ones(len(cells), dtype=bool), new_cell, turn)
+        turn = int(turns[-1])
+        rows, groups = rows_of_cells.of(new_cell), cells_of_units.of(new_unit)
+        share = UNIT_WEIGHT // groups
+        weights = (turns + 1) * share // rows - turns * share // rows
+        yield cells[:, layout.unit + 1 :], values, weights.astype(np.uint64)
+
+
+class _Ahead:
+    """The numbers of runs, one for each, which come from a reader that is ahead."""
+
+    def __init__(self, counted: Iterator[tuple[Words, Words]]) -> None:
+        self._counted = counted
+        self._waiting = np.empty(0, dtype=np.int64)  # of the open run, then of those after it
+
+    def of(self, begins: Flags) -> Integers:
+        """Return the number of each record's run; `begins` says where runs begin, the first of all included."""
+        places: Integers = np.cumsum(begins, dtype=np.int64)
+        if not len(self._waiting):  # the first record of all begins a run
+            places -= 1
+        while len(self._waiting) <= places[-1]:
+            _, numbers = next(self._counted)
+            self._waiting = np.append(self._waiting, numbers[:, 0].astype(np.int64))
+        found: Integers = self._waiting[places]
+        self._waiting = self._waiting[places[-1] :]
+        return found
+
+
+def _kept(
+    blocks: Iterable[Words], layout: WeighedLayout, groups_most: int
+) -> Iterator[tuple[Words, Words, tuple[Flags, Flags]]]:
+    """Yield the cells and values that count, and where units and cells begin among them."""
+    bounds, kept_ones, group = Beginnings(), Beginnings(), 0
+    for block in blocks:
+        new_unit, new_cell = bounds.of(block, (layout.unit, layout.cell))
+        groups = numbered(new_cell, new_unit, group)
+        group = int(groups[-1])
+        kept = block[(groups < groups_most) & (block[:, layout.cell] != NO_VALUE)]
+        if len(kept):
+            begins = kept_ones.of(kept, (layout.unit, layout.cell))
+            yield kept[:, : layout.cell], kept[:, layout.cell], (begins[0], begins[1])
+
+
+# --- batches of rows into records ---
+
+
+Orders = Literal["kernel", "sql"]
+
+
+def place_words(places: pa.Array | None, rows: int) -> Words:
+    """Return the indexes of listed keys as words; without keys, the index 0 for every row."""
+    if places is None:
+        return np.zeros((rows, 1), dtype=np.uint64)
+    return coding.as_words(places).astype(np.uint64)[:, None]
+
+
+class RowRecords:
+    """Turns batches into records, with the orders of the path that stopped."""
+
+    def __init__(self, schema: pa.Schema, columns: summing.Columns, salt: str, orders: Orders) -> None:
+        self._columns, self._salt, self._orders_of = columns, salt, orders
+        self._places = summing.place_finder(columns, salt) if orders == "kernel" else None
+        self.unit_words = external_sort.word_count(schema.field(UNIT).type) if UNIT in schema.names else 0
+
+    def keys(self, batch: pa.RecordBatch) -> Words:
+        """Return the rows' keys as words."""
+        columns = [batch.column(key) for key in self._columns.keys]
+        if self._columns.listed is None:
+            return external_sort.encode_all(columns, len(batch))
+        return place_words(columns[0] if columns else None, len(batch))
+
+    def values(self, batch: pa.RecordBatch) -> Words:
+        """Return the rows' values, each in one word."""
+        values = np.empty((len(batch), len(self._columns.values)), dtype=np.uint64)
+        for index, limbs in enumerate(self._columns.values):
+            words = [coding.cells_of(batch.column(limb)).astype(np.uint64) for limb in limbs]
+            whole = words[0] if len(words) == 1 else (words[0] << np.uint64(summing.LIMB_BITS)) | words[1]
+            values[:, index] = np.where(words[-1] == summing.NULL_WORD, NO_VALUE, whole)
+        return values
+
+    def records(self, batch: pa.RecordBatch) -> Words:
+        """Return unit, order of the group, key, order of the row and values of each row."""
+        if self._places is not None:
+            places = self._places.find(batch.column(self._columns.keys[0]))
+            batch = batch.filter(pa.array(places >= 0))
+            keys = places[places >= 0].astype(np.uint64)[:, None]
+        else:
+            keys = self.keys(batch)
+        group_order, row_order = self._orders(batch, keys)
+        units = external_sort.encode(batch.column(UNIT))
+        return np.column_stack([units, group_order, keys, row_order, self.values(batch)])
+
+    def _orders(self, batch: pa.RecordBatch, keys: Words) -> tuple[Words, Words]:
+        if self._orders_of == "sql":
+            return _order(batch, GROUP_ORDER), _order(batch, ROW_ORDER)
+        salt, listed = self._salt, self._columns.listed is not None
+        units = hashes_of(batch.column(UNIT), coding.make_secret(salt, "unit"))
+        if listed:
+            of_keys = coding.hashed(keys[:, 0].astype(np.int64), summing.place_secret(salt))
+        else:
+            of_keys = hashes_of(batch.column(self._columns.keys[0]), coding.key_secret(salt, 0))
+            for index, key in enumerate(self._columns.keys[1:], 1):
+                of_keys = coding.mixed(of_keys, hashes_of(batch.column(key), coding.key_secret(salt, index)))
+        group_order = order = coding.mixed(units, of_keys)
+        for limb in self._columns.limbs:
+            order = coding.mixed(order, coding.cells_of(batch.column(limb)).astype(np.uint64))
+        return group_order, order
+
+
+def hashes_of(column: pa.Array, secret: coding.Secret) -> Words:
+    """Return the keyed hash of each cell, equal to the hash of the kernel's coders."""
+    from tacit.engine.kernel import coding_loops as loops
+
+    if coding.is_number(column.type):
+        hashes = coding.hashed(coding.as_words(column), secret)
+    else:
+        data, ends = coding.bytes_of(column)
+        hashes = np.empty(len(column), dtype=np.uint64)
+        loops.hash_texts(coding.as_input(data), coding.as_input(ends), secret, hashes)
+    if column.null_count:
+        hashes[coding.is_null(column)] = coding.null_hash(secret)
+    return hashes
+
+
+def _order(batch: pa.RecordBatch, name: str) -> Words:
+    """Return the words of an order, which is never NULL."""
+    return external_sort.encode(batch.column(name))[:, 1]
+
+
+def value_records(batch: pa.RecordBatch, keys: Words) -> Words:
+    """Return unit, order of the group, key, order of the value and the value of each row."""
+    value = external_sort.encode(batch.column(VALUE))
+    order = np.where(value[:, 0] == 0, _order(batch, ROW_ORDER), NO_VALUE)  # NULL is not a value, and comes last
+    units = external_sort.encode(batch.column(UNIT))
+    return np.column_stack([units, _order(batch, GROUP_ORDER), keys, order, value])
+
+
+def weighed_records(batch: pa.RecordBatch, keys: Words) -> Words:
+    """Return unit, order of the group, key and value of each row that gets a weight."""
+    value = external_sort.encode(batch.column(STEPS))
+    steps = np.where(value[:, 0] == 0, value[:, 1] ^ external_sort.SIGN, NO_VALUE)
+    units = external_sort.encode(batch.column(UNIT))
+    return np.column_stack([units, _order(batch, GROUP_ORDER), keys, steps])

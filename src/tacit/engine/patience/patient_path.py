@@ -20,23 +20,33 @@ from tacit.engine import external_sort
 from tacit.engine.external_sort import SortedRecords
 from tacit.engine.kernel import kernel_path, summing
 from tacit.engine.patience.patient import (
+    COPIES,
     Beginnings,
     KeyedFile,
     KeySums,
     Layout,
+    Orders,
     RankedRows,
+    RowRecords,
     ValuesByKey,
+    WeighedLayout,
     added_up,
     kept_values,
     parts_of,
+    place_words,
     ranked_rows,
     slices,
     sums_of,
+    value_records,
+    weighed_blocks,
+    weighed_records,
 )
-from tacit.engine.patience.patient_cells import CellBlock, CellFile, Whole, cell_blocks
-from tacit.engine.patience.patient_records import Orders, RowRecords, place_words, value_records, weighed_records
-from tacit.engine.patience.patient_scaling import (
+from tacit.engine.patience.patient_cells import (
+    CellBlock,
+    CellFile,
     UnitTotals,
+    Whole,
+    cell_blocks,
     group_parts,
     group_sums,
     largest_bins,
@@ -57,7 +67,6 @@ from tacit.engine.relation import (
     with_orders,
 )
 from tacit.engine.scaled_relation import is_of_largest, largest_rows, question_of_profiles, scaled_names
-from tacit.engine.weighing import COPIES, WeighedLayout, weighed_blocks
 from tacit.exact import (
     ExactTable,
     GroupedSteps,

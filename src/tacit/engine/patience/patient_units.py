@@ -22,11 +22,10 @@ from numpy.typing import NDArray
 
 from tacit import typed_sql as sql
 from tacit.engine import external_sort
-from tacit.engine.external_sort import SortedRecords
+from tacit.engine.external_sort import SortedRecords, SpillFile
 from tacit.engine.kernel.coding import bytes_of
 from tacit.engine.patience.patient import Beginnings, added_up
 from tacit.engine.relation import TEXT_BYTES_MOST, leaving
-from tacit.engine.spill_file import SpillFile
 from tacit.memory import memory_limit, spill_folder
 from tacit.privacy import Words
 from tacit.query import INT_LEAST, INT_MOST, Kind, UnitAggregate
