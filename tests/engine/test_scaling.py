@@ -297,7 +297,7 @@ def test_sums_beyond_64_bits_are_exact_or_known_to_be_beyond_on_the_patient_path
 @settings(max_examples=60)
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=5), st.integers(-140, 80), st.integers(0, 40))
 def test_a_cell_of_any_sum_is_put_in_fine_steps_exactly_on_the_patient_path(values, shift, times):
-    limbs = patient_cells._limbs(np.array(values)[:, None]).astype(np.uint64)
+    limbs = patient_cells._row_limbs(np.array(values)[:, None]).astype(np.uint64)
     total = (limbs << np.uint64(times)).sum(axis=0, keepdims=True)  # as if 2^times rows had each of them
     cell = reference.Cell(0, ((0, sum(values) << times),))
     vector = Vector("centred", 0, shift=shift)

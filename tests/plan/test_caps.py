@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tacit.plan.bounds.caps import (
-    Terms,
+    NoiseTerms,
     Told,
     best_cap,
     by_rank,
@@ -40,7 +40,7 @@ def sizes_of(profile, scale=7.0, **told):
 def whole_cap(profile, cells, *, scale=7.0, epsilon=0.8):
     """The cap of least error in so many groups where nothing is scaled back to totals."""
     sizes = sizes_of(profile, scale)
-    cap = best_cap(sizes, Terms("laplace", epsilon), cells=cells)
+    cap = best_cap(sizes, NoiseTerms("laplace", epsilon), cells=cells)
     return cap.size if not cap.anchor else None
 
 
@@ -78,7 +78,7 @@ def test_where_nobody_is_believed_to_be_the_cap_is_the_safe_one(cells):
     for safe in (1.0, 2.0**20):
         reading = read_profile(((bins({}), 7.0),), shift=8, whole=True, is_total=True, safe=safe)
         (sizes,) = by_rank([Told(reading)])
-        cap = best_cap(sizes, Terms("laplace", 0.8), cells=cells)
+        cap = best_cap(sizes, NoiseTerms("laplace", 0.8), cells=cells)
         assert (cap.size, cap.anchor) == (safe, 0)
 
 
@@ -115,17 +115,17 @@ def test_people_beyond_a_tail_that_goes_on_are_no_reason_for_a_cap_far_above_all
 
 def test_more_epsilon_has_a_higher_cap_and_many_groups_are_scaled_back_to_totals():
     sizes = sizes_of(bins(rows(PARETO)))
-    by_cells = [best_cap(sizes, Terms("laplace", 1.0), cells=cells) for cells in (5, 50, 1000, 100_000)]
+    by_cells = [best_cap(sizes, NoiseTerms("laplace", 1.0), cells=cells) for cells in (5, 50, 1000, 100_000)]
     assert [cap.size for cap in by_cells] == sorted((cap.size for cap in by_cells), reverse=True)
     assert [bool(cap.anchor) for cap in by_cells] == [False, True, True, False]
     assert all(cap.tail >= cap.size for cap in by_cells[1:3])
-    by_epsilon = [best_cap(sizes, Terms("laplace", epsilon), cells=1000).size for epsilon in (0.1, 1.0, 10.0)]
+    by_epsilon = [best_cap(sizes, NoiseTerms("laplace", epsilon), cells=1000).size for epsilon in (0.1, 1.0, 10.0)]
     assert by_epsilon == sorted(by_epsilon)
     assert by_epsilon[0] < by_epsilon[-1]
 
 
 def test_where_the_number_of_rows_is_public_no_totals_are_paid_for():
-    cap = best_cap(sizes_of(bins(rows(PARETO))), Terms("laplace", 1.0), cells=100, is_public=True)
+    cap = best_cap(sizes_of(bins(rows(PARETO))), NoiseTerms("laplace", 1.0), cells=100, is_public=True)
     assert cap.anchor == 0
     assert cap.size < 16
 
@@ -135,13 +135,13 @@ def test_a_panel_in_two_groups_each_is_not_cut():
     total = read_profile(((bins(rows({2: 100_000})), SCALE),), shift=8, whole=True, is_total=True)
     length = read_profile(((bins({bin_of(2**0.5 * 256): 100_000}), SCALE),), shift=8, whole=True)
     (sizes,) = by_rank([Told(total, length, cells=50)])
-    cap = best_cap(sizes, Terms("gaussian", 0.5), cells=50)
+    cap = best_cap(sizes, NoiseTerms("gaussian", 0.5), cells=50)
     assert min(1.0, cap.size / 2**0.5) > 0.95
 
 
 def test_all_equal_people_keep_all_they_have_and_need_no_totals():
     sizes = sizes_of(bins(rows({8: 100_000})), SCALE)
-    cap = best_cap(sizes, Terms("laplace", 1.0), cells=1000)
+    cap = best_cap(sizes, NoiseTerms("laplace", 1.0), cells=1000)
     assert (cap.size, cap.anchor) == (8, 0)
     assert sizes.kept(sizes.weights(cap.size)) > 1 - 1e-6
 
@@ -153,7 +153,7 @@ def test_no_length_is_believed_that_so_few_groups_cannot_have():
     (alone,), (sizes,) = by_rank([Told(total, noise)]), by_rank([Told(total, noise, cells=100)])
     assert np.average(alone.length, weights=alone.people) <= 2  # of sums of hundreds of millions: nothing would be left
     assert (sizes.length >= sizes.total / 10.001).all()
-    cap = best_cap(sizes, Terms("gaussian", 0.02), cells=100)
+    cap = best_cap(sizes, NoiseTerms("gaussian", 0.02), cells=100)
     assert sizes.kept(sizes.weights(cap.size)) > 0.1
 
 

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from tacit.plan.bounds.caps import Terms, Told, by_rank
+from tacit.plan.bounds.caps import NoiseTerms, Told, by_rank
 from tacit.plan.bounds.mean_caps import ROWS_SHARES, Pair, best_mean_caps
 from tacit.plan.bounds.profiles import read_profile
 from tacit.plan.bounds.scaling import BINS
@@ -25,7 +25,7 @@ def sizes_of(*profiles, scale=7.0):
 
 
 def caps_of(people, sums, cells=5.0, **changed):
-    terms = Terms("laplace", 0.8)
+    terms = NoiseTerms("laplace", 0.8)
     return best_mean_caps(Pair(*sizes_of(people, sums), terms, terms, Fraction(1), ROWS_SHARES, **changed), cells)
 
 

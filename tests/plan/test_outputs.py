@@ -95,7 +95,7 @@ def test_a_question_for_everything_has_every_record_and_every_concern_answers_it
         possible.limits_of,
         lambda output, plan: moments._limits(output, [], is_scaled=False),
         lambda output, plan: solving._largest(output, plan, solving.ErrorSizes(3, Fraction(3))),
-        lambda output, plan: split._error(output, _Layout(plan), plan.releases[0].sensitivity, noise="laplace"),
+        lambda output, plan: split._release_error(output, _Layout(plan), plan.releases[0].sensitivity, noise="laplace"),
     ],
 )
 def test_a_record_that_a_concern_does_not_know_is_no_default(concern: Any):

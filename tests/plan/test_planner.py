@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import tacit
-from tacit.plan.planner import PASSES, Draft, make_plan, make_spend, trace
+from tacit.plan.planner import PASSES, PlanDraft, make_plan, make_spend, trace
 from tacit_gauntlet.stage.table import protected
 
 ROWS = pa.table({"id": [1, 2, 3], "g": ["a", "a", "b"], "x": [1, None, 3], "y": [1.0, 2.0, 3.0]})
@@ -37,13 +37,13 @@ def asked(name):
 
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_each_pass_decides_its_own_and_leaves_the_rest(name):
-    before = Draft(*asked(name))
+    before = PlanDraft(*asked(name))
     for step, draft in trace(*asked(name)):
-        changed = {each.name for each in fields(Draft) if getattr(before, each.name) != getattr(draft, each.name)}
+        changed = {each.name for each in fields(PlanDraft) if getattr(before, each.name) != getattr(draft, each.name)}
         assert changed <= DECIDES[step]
         before = draft
     assert [step.__name__ for step in PASSES] == list(DECIDES)
-    assert set.union(*DECIDES.values()) == {each.name for each in fields(Draft)} - {"declaration", "spend"}
+    assert set.union(*DECIDES.values()) == {each.name for each in fields(PlanDraft)} - {"declaration", "spend"}
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
@@ -56,7 +56,7 @@ def test_the_last_draft_holds_what_the_plan_says(name):
 
 def test_a_draft_prints_what_is_decided_and_no_more():
     printed = {step: str(draft) for step, draft in trace(*asked("found"))}
-    assert str(Draft(*asked("found"))) == printed["list_keys"] == "nothing yet"
+    assert str(PlanDraft(*asked("found"))) == printed["list_keys"] == "nothing yet"
     assert printed["bound_units"] == "unit: UnitBounds(rows=2, groups=2, replace=False)"
     assert "Variance(name='v'" in printed["lay_out_parts"]
     assert "sensitivities" not in printed["lay_out_parts"]
@@ -69,4 +69,4 @@ def test_a_pass_out_of_turn_is_refused():
         if step.__name__ == "set_threshold":
             continue
         with pytest.raises(ValueError, match="before the pass that it depends on"):
-            step(Draft(*asked("ranked")))
+            step(PlanDraft(*asked("ranked")))

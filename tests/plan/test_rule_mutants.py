@@ -81,8 +81,8 @@ def a_tail_may_rise(patched):
 
 
 def one_group_lacks_it_all(patched):
-    right = caps._whole
-    patched.setattr(caps, "_whole", lambda sizes, width, cells: right(sizes, width, 1.0))
+    right = caps._whole_steps_of
+    patched.setattr(caps, "_whole_steps_of", lambda sizes, width, cells: right(sizes, width, 1.0))
 
 
 MUTANTS = (a_tail_has_always_ended, a_tail_never_ends, a_tail_may_rise, one_group_lacks_it_all)

@@ -8,7 +8,7 @@ import pytest
 
 import tacit
 from tacit.plan import BINS, LARGEST_LEAST, make_plan, make_spend, missing_facts
-from tacit.plan.bounds.caps import Terms, Told, by_rank
+from tacit.plan.bounds.caps import NoiseTerms, Told, by_rank
 from tacit.plan.bounds.moment_caps import MomentPart, joint_weights, moment_caps
 from tacit.plan.bounds.profiles import read_profile
 from tacit.query import Call, Column
@@ -124,7 +124,7 @@ def sizes_of(*profiles):
 
 
 def moment_parts(*profiles, epsilon=1.0):
-    terms = Terms("laplace", epsilon)
+    terms = NoiseTerms("laplace", epsilon)
     return {
         place: MomentPart(sizes, terms, 1 / 3, is_product=place == 2, is_rows=place == 0)
         for place, sizes in enumerate(sizes_of(*profiles))

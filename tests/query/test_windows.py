@@ -12,7 +12,7 @@ from tacit.answer.computed import PLACE, shown_columns
 from tacit.answer.moments import NoisyColumn
 from tacit.errors import QueryRefused
 from tacit.query.after.postprocess import apply_postprocessing, noisy_columns_of, picks_by_noise
-from tacit.query.after.spans import Span, rows_read, span_of, window_span_of
+from tacit.query.after.spans import AnswerSpan, rows_read, span_of, window_span_of
 from tacit.query.after.windows import FRAME_MOST, WINDOWS, window_kind
 from tacit.query.nodes import Call, Column, Ordering, PostProcessing, Value, Window
 from tests.query.test_sql import query
@@ -128,17 +128,17 @@ def test_a_rank_by_noise_is_noisy_and_one_by_keys_is_not():
 
 def test_where_a_window_may_be_is_what_its_ends_give():
     rows = [{"k": 1, "n": 5}, {"k": 2, "n": 7}]
-    spans = [{"k": Span(1, 1), "n": Span(4, 6)}, {"k": Span(2, 2), "n": Span(6, 9)}]
+    spans = [{"k": AnswerSpan(1, 1), "n": AnswerSpan(4, 6)}, {"k": AnswerSpan(2, 2), "n": AnswerSpan(6, 9)}]
     total = Window("w", "sum", (Column("n"),))
-    assert window_span_of(total, rows, spans, {"n", "w"}) == [Span(10, 15)] * 2
+    assert window_span_of(total, rows, spans, {"n", "w"}) == [AnswerSpan(10, 15)] * 2
     assert rows_read(total, 2) == 2
     before = Window("w", "lag", (Column("n"),), order=(Ordering(Column("k")),))
-    assert window_span_of(before, rows, spans, {"n", "w"}) == [None, Span(4, 6)]
+    assert window_span_of(before, rows, spans, {"n", "w"}) == [None, AnswerSpan(4, 6)]
     assert rows_read(before, 2) == 1
     by_noise = Window("w", "lag", (Column("n"),), order=(Ordering(Column("n")),))
     assert window_span_of(by_noise, rows, spans, {"n", "w"}) == [None, None]
     place = Window("w", "row_number", order=(Ordering(Column("k")),))
-    assert window_span_of(place, rows, spans, {"n"}) == [Span(1, 1), Span(2, 2)]
+    assert window_span_of(place, rows, spans, {"n"}) == [AnswerSpan(1, 1), AnswerSpan(2, 2)]
     assert window_span_of(place, rows, spans, {"n", "w"}) == [None, None]  # HAVING has picked the rows by noise
     spans[0]["n"] = None
     assert window_span_of(total, rows, spans, {"n", "w"}) == [None, None]
@@ -179,31 +179,37 @@ def test_no_released_number_makes_a_computed_column_fail(cells, text):
         assert len(column.values) == len(cells)
 
 
-SPANS = {"x": Span(2, 4), "y": Span(-1, 1), "z": Span(3.0, 5.0), "k": Span("A", "A"), "gone": None}
+SPANS = {
+    "x": AnswerSpan(2, 4),
+    "y": AnswerSpan(-1, 1),
+    "z": AnswerSpan(3.0, 5.0),
+    "k": AnswerSpan("A", "A"),
+    "gone": None,
+}
 
 
 @pytest.mark.parametrize(
     ("text", "span"),
     [
-        ("x + 1", Span(3, 5)),
-        ("1 - x", Span(-3, -1)),
-        ("x * y", Span(-4, 4)),
-        ("x / z", Span(0.4, 4 / 3)),
+        ("x + 1", AnswerSpan(3, 5)),
+        ("1 - x", AnswerSpan(-3, -1)),
+        ("x * y", AnswerSpan(-4, 4)),
+        ("x / z", AnswerSpan(0.4, 4 / 3)),
         ("x / y", None),  # the divisor may be 0
         ("x + gone", None),
-        ("-x", Span(-4, -2)),
-        ("ABS(y)", Span(0, 1)),
-        ("ROUND(z / 3, 1)", Span(1.0, 1.7)),
-        ("SQRT(x)", Span(2**0.5, 2.0)),
+        ("-x", AnswerSpan(-4, -2)),
+        ("ABS(y)", AnswerSpan(0, 1)),
+        ("ROUND(z / 3, 1)", AnswerSpan(1.0, 1.7)),
+        ("SQRT(x)", AnswerSpan(2**0.5, 2.0)),
         ("LN(y)", None),  # a part of it has no logarithm
-        ("LEAST(x, z)", Span(2, 4)),
-        ("GREATEST(x, 3)", Span(3, 4)),
-        ("COALESCE(x, 9)", Span(2, 9)),
-        ("NULLIF(x, 3)", Span(2, 4)),
-        ("CASE WHEN x > 1 THEN 1 ELSE 2 END", Span(1, 1)),
-        ("CASE WHEN x > 3 THEN 1 ELSE 2 END", Span(1, 2)),
-        ("CASE WHEN x > 9 THEN y ELSE z END", Span(3.0, 5.0)),
-        ("CASE WHEN k = 'A' THEN x ELSE y END", Span(2, 4)),
+        ("LEAST(x, z)", AnswerSpan(2, 4)),
+        ("GREATEST(x, 3)", AnswerSpan(3, 4)),
+        ("COALESCE(x, 9)", AnswerSpan(2, 9)),
+        ("NULLIF(x, 3)", AnswerSpan(2, 4)),
+        ("CASE WHEN x > 1 THEN 1 ELSE 2 END", AnswerSpan(1, 1)),
+        ("CASE WHEN x > 3 THEN 1 ELSE 2 END", AnswerSpan(1, 2)),
+        ("CASE WHEN x > 9 THEN y ELSE z END", AnswerSpan(3.0, 5.0)),
+        ("CASE WHEN k = 'A' THEN x ELSE y END", AnswerSpan(2, 4)),
         ("x % 3", None),
         ("CASE WHEN x > 3 THEN 'a' ELSE 'b' END", None),
     ],

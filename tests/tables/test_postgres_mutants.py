@@ -76,13 +76,13 @@ def fails_quietly(patch: pytest.MonkeyPatch) -> None:
 
 def raw_cells(patch: pytest.MonkeyPatch) -> None:
     """Have the server compare what it stores, and not what it sends: an infinite date is not NULL there."""
-    compared = postgres_table._compared
+    compared = postgres_table._compared_column
 
     def raw(column: Any, wanted: Any, *, is_utf8: bool) -> str | None:
         text = compared(column, wanted, is_utf8=is_utf8)
         return None if text is None else text.replace(column.sql, quoted(column.name))
 
-    patch.setattr(postgres_table, "_compared", raw)
+    patch.setattr(postgres_table, "_compared_column", raw)
 
 
 def drops_unknown(patch: pytest.MonkeyPatch) -> None:

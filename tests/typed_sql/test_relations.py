@@ -173,7 +173,7 @@ def test_no_cast_that_is_written_can_raise(monkeypatch):
 
 
 def test_a_cast_that_raises_would_be_seen():
-    raising = sql.Value(("CAST(", ROWS["g"], " AS BIGINT)"), sql.Type("int64"))
+    raising = sql.Typed(("CAST(", ROWS["g"], " AS BIGINT)"), sql.Type("int64"))
     with pytest.raises(duckdb.ConversionException):
         rows_of(ROWS.select(n=raising))
     assert {each["n"] for each in rows_of(ROWS.select(n=ROWS["g"].cast("int64")))} == {None}

@@ -12,11 +12,11 @@ from typing import Any
 
 from tacit.answer.moments import NoisyColumn
 from tacit.query import (
+    AnswerSpan,
     Column,
     Parts,
     PostProcessing,
     Shown,
-    Span,
     Window,
     columns_of,
     evaluate,
@@ -32,7 +32,7 @@ from tacit.query import (
 PLACE = "\x00place"
 # The kind of a column that is not a single aggregate.
 COMPUTED = "computed"
-UNKNOWN = Span(None, None)
+UNKNOWN = AnswerSpan(None, None)
 
 Row = Mapping[str, Any]
 ColumnsAt = Callable[[Fraction], Sequence[NoisyColumn]]
@@ -115,7 +115,7 @@ class _Reckoning:
                     whole[each] = max(whole.get(each, 0), rows_read(window, len(self.rows)) + (each in read))
         return max(1, sum(min(count, max(len(self.rows), 1)) for count in whole.values()))
 
-    def spans(self, shown: Shown, places: Sequence[int], level: Fraction) -> list[Span]:
+    def spans(self, shown: Shown, places: Sequence[int], level: Fraction) -> list[AnswerSpan]:
         """Return the range of a column in each of the rows at these indices."""
         columns = {column.name: column for column in self.columns_at(level)}
         of_rows = [self._spans_of_row(row, columns) for row in self.rows]
@@ -135,12 +135,12 @@ class _Reckoning:
     def _is_kept(self, row: Row) -> bool:
         return self.after.having is None or evaluate(self.after.having, row) is True
 
-    def _spans_of_row(self, row: Row, columns: Mapping[str, NoisyColumn]) -> dict[str, Span | None]:
+    def _spans_of_row(self, row: Row, columns: Mapping[str, NoisyColumn]) -> dict[str, AnswerSpan | None]:
         place = row[PLACE]
-        found: dict[str, Span | None] = {name: Span(value, value) for name, value in row.items()}
+        found: dict[str, AnswerSpan | None] = {name: AnswerSpan(value, value) for name, value in row.items()}
         for name, column in columns.items():
             low, high = column.low[place], column.high[place]
-            found[name] = None if low is None or high is None else Span(low, high)
+            found[name] = None if low is None or high is None else AnswerSpan(low, high)
         return found
 
 

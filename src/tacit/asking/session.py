@@ -26,7 +26,7 @@ from tacit.asking.learned import (
     without_limit,
 )
 from tacit.asking.paying import OpenCharge, Payment, spend
-from tacit.engine import Engine, Stored, derived_source, open_engine
+from tacit.engine import Engine, StoredRows, derived_source, open_engine
 from tacit.errors import InvalidParameter, LedgerError, QueryRefused
 from tacit.exact import all_groups
 from tacit.hold import longest
@@ -107,7 +107,7 @@ class Session:
         for other in others:
             base.refuse_other_people(other)
         sessions = [base, *others]
-        stored = Stored(
+        stored = StoredRows(
             {each.declaration.name: each.engine.source for each in sessions},
             {each.declaration.name: each.declaration for each in sessions},
             beside.publics,

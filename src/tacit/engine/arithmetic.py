@@ -20,22 +20,22 @@ _SHIFT_MOST = 120
 _in_binary = sql.function("bin", "string")
 
 
-def whole(value: int) -> sql.Value:
+def whole(value: int) -> sql.Typed:
     """Return a public number as a 64-bit integer."""
     return sql.literal(value, "int64")
 
 
-def narrowed(value: sql.Value) -> sql.Value:
+def narrowed(value: sql.Typed) -> sql.Typed:
     """Return a number that is known to fit 64 bits as a 64-bit integer."""
     return value.cast("int64")
 
 
-def signed_as(size: sql.Value, value: sql.Value) -> sql.Value:
+def signed_as(size: sql.Typed, value: sql.Typed) -> sql.Typed:
     """Return a size with the sign of a value."""
     return sql.cases((value < 0, -size), else_=size)
 
 
-def fine_steps(steps: sql.Value, shift: int) -> sql.Value:
+def fine_steps(steps: sql.Typed, shift: int) -> sql.Typed:
     """Return a sum of steps in fine steps, towards 0, within CELL_MOST; the sum may have 128 bits."""
     size = steps.abs()
     if shift < 0:
@@ -47,19 +47,19 @@ def fine_steps(steps: sql.Value, shift: int) -> sql.Value:
     return signed_as(size, steps)
 
 
-def coarse_bits(top: sql.Value) -> sql.Value:
+def coarse_bits(top: sql.Typed) -> sql.Typed:
     """Return how many binary digits of a vector's sizes are left out before they are squared, from the largest one."""
     return sql.greatest(bit_length(top) - whole(SQUARED_BITS), whole(0))
 
 
-def square(size: sql.Value, coarse: sql.Value) -> sql.Value:
+def square(size: sql.Typed, coarse: sql.Typed) -> sql.Typed:
     """Return the square of a size without its last digits, rounded up: at most 2^40."""
     up = (whole(1) << coarse) - whole(1)
     short = (size + up) >> coarse
     return short * short
 
 
-def root_length(squares: sql.Value, coarse: sql.Value) -> sql.Value:
+def root_length(squares: sql.Typed, coarse: sql.Typed) -> sql.Typed:
     """Return the least whole number whose square is at least a sum of squares, with its last digits put back.
 
     A float tells the root of up to 2^82 to within 1; whole numbers decide.
@@ -71,22 +71,22 @@ def root_length(squares: sql.Value, coarse: sql.Value) -> sql.Value:
     return root << coarse
 
 
-def sum_length(sizes: sql.Value) -> sql.Value:
+def sum_length(sizes: sql.Typed) -> sql.Typed:
     """Return a sum of sizes, or LENGTH_MOST if it is larger."""
     return narrowed(sql.least(sizes, whole(LENGTH_MOST)))
 
 
-def weight_within(length: sql.Value, cap: int) -> sql.Value:
+def weight_within(length: sql.Typed, cap: int) -> sql.Typed:
     """Return the weight of a vector of this length: in full up to the cap."""
     return sql.cases((length > whole(cap), whole(cap << WEIGHT_BITS) // length), else_=whole(ONE))
 
 
-def scaled(fine: sql.Value, weight: sql.Value) -> sql.Value:
+def scaled(fine: sql.Typed, weight: sql.Typed) -> sql.Typed:
     """Return what a unit adds, towards 0: a size of 2^38 times a weight of 2^24 is within 64 bits."""
     return signed_as((fine.abs() * weight) >> WEIGHT_BITS, fine)
 
 
-def kept_and_cut(kept: sql.Value, rest: sql.Value, vector: Vector) -> tuple[sql.Value, sql.Value]:
+def kept_and_cut(kept: sql.Typed, rest: sql.Typed, vector: Vector) -> tuple[sql.Typed, sql.Typed]:
     """Return what a unit adds to the two totals, from what was left of its vector and what was taken."""
     most = whole(vector.total_most)
     within = narrowed(_clipped(kept, most))
@@ -95,23 +95,23 @@ def kept_and_cut(kept: sql.Value, rest: sql.Value, vector: Vector) -> tuple[sql.
     return signed_as(within.abs() >> shift, within), signed_as(taken.abs() >> shift, taken)
 
 
-def _clipped(value: sql.Value, most: sql.Value) -> sql.Value:
+def _clipped(value: sql.Typed, most: sql.Typed) -> sql.Typed:
     return sql.cases((value > most, most), (value < -most, -most), else_=value)
 
 
-def bit_length(size: sql.Value) -> sql.Value:
+def bit_length(size: sql.Typed) -> sql.Typed:
     """Return how many binary digits a whole number has: none for 0."""
     return sql.cases((size == 0, whole(0)), else_=_in_binary(size).length().cast("int64"))
 
 
-def length_bin(length: sql.Value) -> sql.Value:
+def length_bin(length: sql.Typed) -> sql.Typed:
     """Return the bin of a length in a profile of two bins an octave; NULL for 0."""
     below = sql.greatest(length - whole(1), whole(0))
     place = bit_length(below) + bit_length(below // whole(3))
     return sql.cases((length > 0, sql.least(place, whole(BINS - 1))))
 
 
-def octave(size: sql.Value) -> sql.Value:
+def octave(size: sql.Typed) -> sql.Typed:
     """Return floor(log2 size) of a float above 0, counted from LARGEST_LEAST and within the bins: exact for any float.
 
     Multiplying by a power of two is exact here, and what then fits 63 bits is counted in binary digits.

@@ -35,7 +35,7 @@ class Cell:
     its end: settling every step would mention each argument twice, and the text of a question would double each time.
     """
 
-    value: sql.Value
+    value: sql.Typed
     kind: Kind
     raw: bool = False
 
@@ -55,24 +55,24 @@ def type_name(kind: Kind) -> str:
     return "timestamp(6)" if kind.type == "timestamp" else _PLAIN[kind.type]
 
 
-def nothing(kind: Kind) -> sql.Value:
+def nothing(kind: Kind) -> sql.Typed:
     """Return NULL of a kind."""
     return sql.null(type_name(kind))
 
 
-def settle_int(wide: sql.Value) -> sql.Value:
+def settle_int(wide: sql.Typed) -> sql.Typed:
     """Return a wide whole number as an int, NULL where it is beyond 64 bits."""
     return wide.cast("int64")
 
 
-def settle_time(value: sql.Value, kind: Kind) -> sql.Value:
+def settle_time(value: sql.Typed, kind: Kind) -> sql.Typed:
     """Return a date or timestamp, NULL outside years 1 to 9999."""
     end = LAST_DAY if kind.type == "date" else f"{LAST_DAY} 23:59:59.999999"
     low, high = (sql.literal(day).cast(type_name(kind)) for day in (FIRST_DAY, end))
     return sql.cases(((value >= low) & (value <= high), value), else_=nothing(kind))
 
 
-def widen(cell: Cell, kind: Kind) -> sql.Value:
+def widen(cell: Cell, kind: Kind) -> sql.Typed:
     """Return a cell as a kind that holds all its values."""
     if cell.kind.type == "null":
         return nothing(kind)
@@ -91,7 +91,7 @@ class TranslatedCall:
     cells: tuple[Cell, ...]
     kind: Kind
 
-    def values(self, kind: Kind | None = None) -> list[sql.Value]:
+    def values(self, kind: Kind | None = None) -> list[sql.Typed]:
         """Return the arguments, all widened to one kind."""
         shared = self.shared() if kind is None else kind
         return [widen(cell, shared) for cell in self.cells]
@@ -118,7 +118,7 @@ class TranslatedCall:
         return value
 
 
-def _to_bool(cell: Cell, kind: Kind) -> sql.Value:
+def _to_bool(cell: Cell, kind: Kind) -> sql.Typed:
     if cell.kind.type == "int":
         return cell.value != sql.literal(0, "int64")
     text = cell.value.strip()
@@ -126,7 +126,7 @@ def _to_bool(cell: Cell, kind: Kind) -> sql.Value:
     return sql.cases((true, sql.literal(True)), (false, sql.literal(False)), else_=nothing(kind))
 
 
-def _to_int(cell: Cell, kind: Kind) -> sql.Value:
+def _to_int(cell: Cell, kind: Kind) -> sql.Typed:
     if cell.kind.type == "bool":
         return cell.value.cast(type_name(kind))
     if cell.kind.type == "text":
@@ -136,7 +136,7 @@ def _to_int(cell: Cell, kind: Kind) -> sql.Value:
     return cell.value.trunc().cast("int64")
 
 
-def _to_float(cell: Cell, kind: Kind) -> sql.Value:
+def _to_float(cell: Cell, kind: Kind) -> sql.Typed:
     if cell.kind.type != "text":
         return widen(cell, kind)
     read = _shaped(cell, _FLOAT_TEXT).cast("float64")
@@ -144,27 +144,27 @@ def _to_float(cell: Cell, kind: Kind) -> sql.Value:
     return Cell(finite, kind, raw=True).settled().value
 
 
-def _to_decimal(cell: Cell, kind: Kind) -> sql.Value:
+def _to_decimal(cell: Cell, kind: Kind) -> sql.Typed:
     return (_shaped(cell, _DECIMAL_TEXT) if cell.kind.type == "text" else cell.value).cast(type_name(kind))
 
 
-def _to_text(cell: Cell, _kind: Kind) -> sql.Value:
+def _to_text(cell: Cell, _kind: Kind) -> sql.Typed:
     return _decimal_text(cell) if cell.kind.type == "decimal" else cell.value.cast("string")
 
 
-def _to_date(cell: Cell, _kind: Kind) -> sql.Value:
+def _to_date(cell: Cell, _kind: Kind) -> sql.Typed:
     if cell.kind.type == "timestamp":
         return cell.value.cast("date")
     return _moment(cell).cast("date")
 
 
-def _to_timestamp(cell: Cell, kind: Kind) -> sql.Value:
+def _to_timestamp(cell: Cell, kind: Kind) -> sql.Typed:
     if cell.kind.type == "date":
         return cell.value.cast(type_name(kind))
     return _moment(cell)
 
 
-def _moment(cell: Cell) -> sql.Value:
+def _moment(cell: Cell) -> sql.Typed:
     """A text as a timestamp in UTC. The engine's cast to a timestamp ignores an offset; its zoned cast reads it."""
     text = _shaped(cell, _TIME_TEXT)
     zoned = in_utc(text.cast("timestamp('UTC', 6)"))
@@ -172,7 +172,7 @@ def _moment(cell: Cell) -> sql.Value:
     return settle_time(sql.cases((text.re_search(_HAS_ZONE), zoned), else_=plain), TIMESTAMP)
 
 
-def in_utc(zoned: sql.Value) -> sql.Value:
+def in_utc(zoned: sql.Typed) -> sql.Typed:
     """Return a timestamp with a zone in UTC, NULL outside the calendar.
 
     It goes through the count of microseconds, because a cast would use the connection's own zone. A count outside the
@@ -187,7 +187,7 @@ epoch_us = sql.function("epoch_us", "int64")
 make_timestamp = sql.function("make_timestamp", "timestamp(6)")
 
 
-CASTS: dict[str, Callable[[Cell, Kind], sql.Value]] = {
+CASTS: dict[str, Callable[[Cell, Kind], sql.Typed]] = {
     "cast_bool": _to_bool,
     "cast_int": _to_int,
     "cast_float": _to_float,
@@ -220,16 +220,16 @@ _NO_CAST = {
 }
 
 
-def _decimal_text(cell: Cell) -> sql.Value:
+def _decimal_text(cell: Cell) -> sql.Typed:
     """A decimal in digits; one digit more than it needs, so that engines write the 0 before the point."""
     wider = Kind("decimal", min(cell.kind.digits + 1, DIGITS_MAX), cell.kind.scale)
     return cell.value.cast(type_name(wider)).cast("string")
 
 
-def _shaped(cell: Cell, shape: str) -> sql.Value:
+def _shaped(cell: Cell, shape: str) -> sql.Typed:
     """The trimmed text where it has the shape, else ''; an engine's own cast reads more than we promise."""
     return cell.value.strip().re_extract(shape)
 
 
-def _in_any_case(text: sql.Value, word: str) -> sql.Value:
+def _in_any_case(text: sql.Typed, word: str) -> sql.Typed:
     return text.re_search("^" + "".join(f"[{letter}{letter.upper()}]" for letter in word) + "$")

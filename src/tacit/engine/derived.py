@@ -62,7 +62,7 @@ WIDE = "decimal(38, 0)"
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredRows:
     """What relations are computed from: protected tables' sources and declarations by name, public tables by digest."""
 
     sources: Mapping[str, Source]
@@ -74,7 +74,7 @@ class Stored:
         public = {digest: public_declaration(table) for digest, table in self.publics.items()}
         return declaration_of(relation, {**self.declarations, **public})
 
-    def together(self, names: Sequence[str], *, streams: bool) -> "Stored":
+    def together(self, names: Sequence[str], *, streams: bool) -> "StoredRows":
         """Return the same with the sources of these tables in one connection."""
         if len(names) > 1:
             opened = open_together([self.sources[name] for name in names], streams=streams)
@@ -83,7 +83,7 @@ class Stored:
         return replace(self, sources=dict(zip(names, opened, strict=True)))
 
 
-def derived_source(relation: Relation, stored: Stored, *, streams: bool = False) -> Source:
+def derived_source(relation: Relation, stored: StoredRows, *, streams: bool = False) -> Source:
     """Return the source of a relation's rows; it reads no protected row.
 
     It keeps what the ledger and the files need to know of the stored tables.
@@ -91,7 +91,7 @@ def derived_source(relation: Relation, stored: Stored, *, streams: bool = False)
     if isinstance(relation, TableRows):
         return stored.sources[relation.name]
     opened = stored.together(tuple(dict.fromkeys(tables_of(relation))), streams=streams)
-    source = _rows(relation, opened)
+    source = _rows_of_relation(relation, opened)
     parts = list(opened.sources.values())
     if isinstance(relation, PerUnit):
         again = partial(_on_disk, relation, stored, source.columns)
@@ -121,7 +121,7 @@ def narrowed_source(source: Source, needed: Collection[str]) -> Source:
     return source if smaller == relation else derived_source(smaller, stored)
 
 
-def _rows(relation: Relation, stored: Stored) -> Source:
+def _rows_of_relation(relation: Relation, stored: StoredRows) -> Source:
     """Return a relation's rows as a source with the columns that it has."""
     if isinstance(relation, TableRows):
         return stored.sources[relation.name]
@@ -129,8 +129,8 @@ def _rows(relation: Relation, stored: Stored) -> Source:
         return public_source(stored.publics[relation.digest], next(iter(stored.sources.values())).backend)
     columns = dict(stored.declaration(relation).columns)
     if isinstance(relation, Join):
-        return _joined(relation, stored, columns)
-    inner, declaration = _rows(relation.source, stored), stored.declaration(relation.source)
+        return _joined_sides(relation, stored, columns)
+    inner, declaration = _rows_of_relation(relation.source, stored), stored.declaration(relation.source)
     unit = declaration.unit if isinstance(declaration.unit, str) else None
     if unit is not None:
         columns[unit] = inner.columns[unit]
@@ -142,13 +142,13 @@ def _rows(relation: Relation, stored: Stored) -> Source:
     if isinstance(relation, RowWise):
         return replace(row_wise(relation, inner, unit), columns=columns)
     if isinstance(relation, Marked):
-        sides = Sides(inner, _rows(relation.others, stored), None if is_public(relation.others) else unit)
+        sides = Sides(inner, _rows_of_relation(relation.others, stored), None if is_public(relation.others) else unit)
         return replace(inner, table=marked_rows(relation, sides), columns=columns)
     assert_never(relation)
 
 
-def _joined(relation: Join, stored: Stored, columns: dict[str, ColumnFacts]) -> Source:
-    left, right = _rows(relation.left, stored), _rows(relation.right, stored)
+def _joined_sides(relation: Join, stored: StoredRows, columns: dict[str, ColumnFacts]) -> Source:
+    left, right = _rows_of_relation(relation.left, stored), _rows_of_relation(relation.right, stored)
     unit = stored.declaration(relation.left).unit
     one_each = isinstance(relation.right, PerUnit) and not relation.right.keys
     sides = Sides(left, right, None if is_public(relation.right) else str(unit), one_each)
@@ -158,7 +158,7 @@ def _joined(relation: Join, stored: Stored, columns: dict[str, ColumnFacts]) -> 
     return replace(left, table=joined_rows(relation, sides), columns=columns)
 
 
-def _on_disk(relation: PerUnit, stored: Stored, columns: Mapping[str, ColumnFacts]) -> Source:
+def _on_disk(relation: PerUnit, stored: StoredRows, columns: Mapping[str, ColumnFacts]) -> Source:
     """Return the same rows where memory must not grow with them."""
     source = derived_source(relation.source, stored).streaming()
     rows = _UnitRows(relation, source, stored.declaration(relation.source))
@@ -180,11 +180,11 @@ class _UnitRows:
         who = {self.unit: plain_unit(unit_value(kept, self.unit, kinds))}
         who |= {key.name: to_sql(key.expression, kept, kinds) for key in relation.keys}
         self.who = list(who)
-        self.added = [_added(output.name, output.aggregate, kinds) for output in relation.outputs]
+        self.added = [_added_by_unit(output.name, output.aggregate, kinds) for output in relation.outputs]
         values = {each.name: _row_value(each, kept, kinds) for each in self.added if each.kind is not None}
         self.table = kept.select(**(who | values))
 
-    def summed(self) -> sql.Table:
+    def summed(self) -> sql.Relation:
         """Return one row for each unit and key, with the aggregates."""
         if not self.added:
             return self.table.distinct()
@@ -192,12 +192,12 @@ class _UnitRows:
         return self.table.group_by(self.who).agg(**outputs)
 
 
-def _added(name: str, aggregate: UnitAggregate, kinds: Mapping[str, Kind]) -> Added:
+def _added_by_unit(name: str, aggregate: UnitAggregate, kinds: Mapping[str, Kind]) -> Added:
     kind = None if aggregate.expression is None else kind_of(aggregate.expression, kinds)
     return Added(name, aggregate, kind, unit_aggregate_kind(aggregate, kinds), STEP_BITS)
 
 
-def _unit_facts(unit: sql.Value) -> ColumnFacts:
+def _unit_facts(unit: sql.Typed) -> ColumnFacts:
     kind = unit.type()
     if kind.is_string():
         return ColumnFacts("text")
@@ -212,7 +212,7 @@ def _unit_facts(unit: sql.Value) -> ColumnFacts:
     return ColumnFacts("date" if kind.is_date() else "timestamp")
 
 
-def _row_value(each: Added, table: sql.Table, kinds: Mapping[str, Kind]) -> sql.Value:
+def _row_value(each: Added, table: sql.Relation, kinds: Mapping[str, Kind]) -> sql.Typed:
     """Return what one row brings to an aggregate: never more than adding it up can hold."""
     aggregate, kind = each.aggregate, each.kind
     if aggregate.expression is None or kind is None:
@@ -230,18 +230,18 @@ def _row_value(each: Added, table: sql.Table, kinds: Mapping[str, Kind]) -> sql.
     return value
 
 
-def _whole_steps(value: sql.Value) -> sql.Value:
+def _whole_steps(value: sql.Typed) -> sql.Typed:
     """Return a float as a whole number of steps, rounded by floor(x + 1/2); NULL is NULL, infinities are held."""
     most = float(2**FLOAT_BITS)
     steps = _held(value, sql.literal(most), sql.literal(-most)) * float(2**STEP_BITS) + 0.5
     return steps.floor().cast(WIDE)
 
 
-def _held(value: sql.Value, most: sql.Value, least: sql.Value) -> sql.Value:
+def _held(value: sql.Typed, most: sql.Typed, least: sql.Typed) -> sql.Typed:
     return sql.cases((value > most, most), (value < least, least), else_=value)
 
 
-def _aggregated(each: Added, rows: sql.Table) -> sql.Value:
+def _aggregated(each: Added, rows: sql.Relation) -> sql.Typed:
     kind = each.aggregate.kind
     if each.kind is None:
         return rows.count()
@@ -251,9 +251,9 @@ def _aggregated(each: Added, rows: sql.Table) -> sql.Value:
     if kind == "count_distinct":
         return value.nunique()
     if kind == "sum":
-        return _sum(value, each.kind, each.result)
+        return _unit_sum(value, each.kind, each.result)
     if kind == "mean":
-        return _sum(value, each.kind, FLOAT) / value.count().cast("float64")
+        return _unit_sum(value, each.kind, FLOAT) / value.count().cast("float64")
     if kind == "min" or kind == "all":
         return value.min()
     if kind == "max" or kind == "any":
@@ -261,7 +261,7 @@ def _aggregated(each: Added, rows: sql.Table) -> sql.Value:
     assert_never(kind)
 
 
-def _sum(value: sql.Value, kind: Kind, result: Kind) -> sql.Value:
+def _unit_sum(value: sql.Typed, kind: Kind, result: Kind) -> sql.Typed:
     """Return an exact sum of what rows bring, NULL where its type cannot hold it; as a float, rounded once."""
     total = value.sum()
     if result.type != "float":
@@ -330,7 +330,7 @@ def some_units(relation: SomeUnits, source: Source, unit: str | None) -> Source:
     return replace(source, table=chosen.select(*going_on, *([relation.hand] if relation.hands else [])))
 
 
-def _row_text(value: sql.Value) -> sql.Value:
+def _row_text(value: sql.Typed) -> sql.Typed:
     """Return a cell as text that no other cell, and no two cells together, can spell: its length comes first."""
     text = Cell(value, FLOAT, raw=True).settled().value if value.type().is_floating() else value
     text = text.cast("string")
@@ -346,7 +346,7 @@ class Sides:
     unit: str | None
     one_each: bool = False  # the right side has one row of each unit, by how it is made; what is declared may be false
 
-    def rows(self, side: Source, on: tuple[Expression, ...], columns: Mapping[str, str]) -> sql.Table:
+    def rows(self, side: Source, on: tuple[Expression, ...], columns: Mapping[str, str]) -> sql.Relation:
         """Return one side's rows as what must be equal, and its columns under new names."""
         kinds = kinds_of(side)
         keys = {key_name(index): to_sql(each, side.table, kinds) for index, each in enumerate(on)}
@@ -355,7 +355,7 @@ class Sides:
         return side.table.select(**(keys | {new: side.table[old] for old, new in columns.items()}))
 
 
-def joined_rows(relation: Join, sides: Sides) -> sql.Table:
+def joined_rows(relation: Join, sides: Sides) -> sql.Relation:
     """Return the rows of a join under the names of its columns."""
     places = {each: f"column_{place}" for place, each in enumerate(relation.columns)}
     of_left = {each.column: place for each, place in places.items() if each.side == "left"}
@@ -369,7 +369,7 @@ def joined_rows(relation: Join, sides: Sides) -> sql.Table:
     return both.select(**{each.name: both[place] for each, place in places.items()})
 
 
-def _fewer_pairs(left: sql.Table, right: sql.Table) -> sql.Table:
+def _fewer_pairs(left: sql.Relation, right: sql.Relation) -> sql.Relation:
     """Return as many rows of the right side as make PAIRS_MOST pairs with those of the left that they match, or one.
 
     Rows match that are one unit's and equal where it matters, so which are kept depends on that unit's rows alone: they
@@ -387,7 +387,7 @@ def _fewer_pairs(left: sql.Table, right: sql.Table) -> sql.Table:
     return placed.filter(placed[PLACE] * placed[COUNT] < PAIRS_MOST).drop(PLACE, COUNT)
 
 
-def marked_rows(relation: Marked, sides: Sides) -> sql.Table:
+def marked_rows(relation: Marked, sides: Sides) -> sql.Relation:
     """Return the rows of the left side with the mark: whether any row of the right side is equal to it."""
     kept = [name for name in sides.left.table.columns if relation.columns is None or name in relation.columns]
     names = {name: f"column_{place}" for place, name in enumerate(kept)}
@@ -402,7 +402,7 @@ def marked_rows(relation: Marked, sides: Sides) -> sql.Table:
     return both.select(**({name: both[place] for name, place in names.items()} | {relation.name: mark}))
 
 
-def _as_in(hit: sql.Value, value: sql.Value, public: pa.Table) -> sql.Value:
+def _as_in(hit: sql.Typed, value: sql.Typed, public: pa.Table) -> sql.Typed:
     """Return SQL's IN: of no values false; NULL for NULL, and without a match where a value is NULL."""
     values = public.column(key_name(0))
     if not len(values):
@@ -411,7 +411,7 @@ def _as_in(hit: sql.Value, value: sql.Value, public: pa.Table) -> sql.Value:
     return sql.cases((value.isnull(), sql.null("boolean")), (hit, sql.literal(True)), else_=unknown)
 
 
-def equal_keys(left: sql.Table, right: sql.Table, sides: Sides) -> list[sql.Value]:
+def equal_keys(left: sql.Relation, right: sql.Relation, sides: Sides) -> list[sql.Typed]:
     """Return the conditions of a match; two units of different types are never compared."""
     names = [name for name in right.columns if name == UNIT_KEY or name.startswith(KEY)]
     if sides.unit is not None:
@@ -424,7 +424,7 @@ def equal_keys(left: sql.Table, right: sql.Table, sides: Sides) -> list[sql.Valu
     return [left[name] == right[name] for name in names]
 
 
-def plain_unit(unit: sql.Value) -> sql.Value:
+def plain_unit(unit: sql.Typed) -> sql.Typed:
     """Return the unit in a type that can be stored and read again as it is: −0.0 is 0.0, and ids of bytes are text."""
     if unit.type().is_uuid():
         return leaving(unit.cast("string"))

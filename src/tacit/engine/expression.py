@@ -37,17 +37,17 @@ Kinds = Mapping[str, Kind]
 HUGE_TYPE = sql.decimal(DIGITS_MAX, 0)
 
 
-def to_sql(expression: Expression, table: sql.Table, kinds: Kinds) -> sql.Value:
+def to_sql(expression: Expression, table: sql.Relation, kinds: Kinds) -> sql.Typed:
     """Return a checked expression over a table's columns; `kinds` says what each declared column yields."""
     return _cell(expression, table, kinds).settled().value
 
 
-def to_raw_sql(expression: Expression, table: sql.Table, kinds: Kinds) -> sql.Value:
+def to_raw_sql(expression: Expression, table: sql.Relation, kinds: Kinds) -> sql.Typed:
     """Return the same with NaN still in place of NULL and −0.0 in place of 0.0; the caller must handle both."""
     return _cell(expression, table, kinds).value
 
 
-def _cell(expression: Expression, table: sql.Table, kinds: Kinds) -> Cell:
+def _cell(expression: Expression, table: sql.Relation, kinds: Kinds) -> Cell:
     if isinstance(expression, Column):
         return read_column(table, expression.name, kinds[expression.name])
     if isinstance(expression, Value):
@@ -62,12 +62,12 @@ def _cell(expression: Expression, table: sql.Table, kinds: Kinds) -> Cell:
     return Cell(value, kind, raw=translation.takes_raw and kind.type == "float")
 
 
-def read_column(table: sql.Table, name: str, kind: Kind) -> Cell:
+def read_column(table: sql.Relation, name: str, kind: Kind) -> Cell:
     """Return a column as what it was declared to be, total on everything an engine can store there."""
-    return convert(_stored(table[name]), kind, name=name)
+    return convert(_stored_cell(table[name]), kind, name=name)
 
 
-def read_unit(table: sql.Table, name: str, kind: Kind) -> sql.Value:
+def read_unit(table: sql.Relation, name: str, kind: Kind) -> sql.Typed:
     """Return the unit column. Whole numbers that do not fit an int are kept too, so that no person's rows are lost."""
     stored = table[name].type()
     if kind.type in ("decimal", "text") and (stored == HUGE_TYPE or stored.kind == "int128"):
@@ -89,10 +89,10 @@ def constant(value: Value) -> Cell:
         return Cell(sql.literal(content, "int64"), kind)
     if isinstance(content, str):
         return Cell(sql.literal(content, "string"), kind)
-    return Cell(sql.literal(_written(content, kind)).cast(type_name(kind)), kind)
+    return Cell(sql.literal(_constant_text(content, kind)).cast(type_name(kind)), kind)
 
 
-def _written(content: object, kind: Kind) -> str:
+def _constant_text(content: object, kind: Kind) -> str:
     if isinstance(content, Fraction):
         return str(Decimal(f"{int(content * 10**kind.scale)}e-{kind.scale}"))  # scaleb would round to 28 digits
     if isinstance(content, datetime):
@@ -100,7 +100,7 @@ def _written(content: object, kind: Kind) -> str:
     return repr(content) if isinstance(content, float) else str(content)
 
 
-def _stored(column: sql.Value) -> Cell:
+def _stored_cell(column: sql.Typed) -> Cell:
     dtype = column.type()
     if dtype.is_boolean():
         return Cell(column, BOOL)
@@ -120,6 +120,6 @@ def _stored(column: sql.Value) -> Cell:
     return Cell(column if dtype.is_string() else _capped(column.cast("string")), TEXT)
 
 
-def _capped(text: sql.Value) -> sql.Value:
+def _capped(text: sql.Typed) -> sql.Typed:
     """Return a text that a cast has made, or NULL if it is longer than a text may be."""
     return sql.cases((text.byte_length() <= TEXT_BYTES_MAX, text), else_=sql.null("string"))

@@ -168,7 +168,7 @@ def decode(words: Words, kind: pa.DataType) -> list[Any]:
     """Return the cells of a column of this type."""
     null = words[:, 0] != 0
     if is_number(kind):
-        cells = _numbers(np.where(null, SIGN, words[:, 1]), kind)  # the word of a NULL is not a valid date
+        cells = _decoded_numbers(np.where(null, SIGN, words[:, 1]), kind)  # the word of a NULL is not a valid date
     elif pa.types.is_decimal(kind):
         pair = np.column_stack([words[:, 2], words[:, 1] ^ SIGN])
         cells = pa.Array.from_buffers(kind, len(words), [None, pa.py_buffer(pair.tobytes())]).to_pylist()
@@ -201,7 +201,7 @@ def _number_words(column: pa.Array) -> Words:
     return words.copy() if column.type == pa.uint64() else words ^ SIGN
 
 
-def _numbers(words: Words, kind: pa.DataType) -> Sequence[Any]:
+def _decoded_numbers(words: Words, kind: pa.DataType) -> Sequence[Any]:
     if pa.types.is_floating(kind):
         return list(np.where(words & SIGN, words ^ SIGN, ~words).view(np.float64).tolist())
     if kind == pa.uint64():

@@ -42,13 +42,13 @@ def float_grid(column: Measured) -> FloatGrid | None:
     return FloatGrid(*ends, float(1 / column.step), column.low, column.high)
 
 
-def steps_above_low(value: sql.Value, column: Measured) -> sql.Value:
+def steps_above_low(value: sql.Typed, column: Measured) -> sql.Typed:
     """Return the integer in 0 … height for each row, NULL where the value is."""
     grid = float_grid(column)
     return _from_integer(value, column) if grid is None else _from_float(value.cast("float64"), grid)
 
 
-def _from_integer(value: sql.Value, column: Measured) -> sql.Value:
+def _from_integer(value: sql.Typed, column: Measured) -> sql.Typed:
     step, start = int(column.step), column.low * int(column.step)
     inside = _above(_clamped(value, start, column.high * step).cast("int64"), start)
     if step == 1:
@@ -58,13 +58,13 @@ def _from_integer(value: sql.Value, column: Measured) -> sql.Value:
     return _clamped((whole / float(step) + 0.5).floor().cast("int64"), 0, column.height)
 
 
-def _from_float(value: sql.Value, grid: FloatGrid) -> sql.Value:
+def _from_float(value: sql.Typed, grid: FloatGrid) -> sql.Typed:
     """Decimals come here too: within 2^50 steps of zero, their nearest step is exact."""
     steps = (_clamped(value, grid.start, grid.end) * grid.scale + 0.5).floor().cast("int64")
     return _above(steps if grid.keeps_ends else _clamped(steps, grid.low, grid.high), grid.low)
 
 
-def _clamped(value: sql.Value, low: float, high: float) -> sql.Value:
+def _clamped(value: sql.Typed, low: float, high: float) -> sql.Typed:
     """Return the value inside its range, NULL where it is NULL or NaN.
 
     Most rows are inside, so that is the first condition. The engines' LEAST and GREATEST disagree about NULL and take
@@ -75,5 +75,5 @@ def _clamped(value: sql.Value, low: float, high: float) -> sql.Value:
     return sql.cases((value.between(*ends), value), *unknown, (value < ends[0], ends[0]), (value > ends[1], ends[1]))
 
 
-def _above(steps: sql.Value, low: int) -> sql.Value:
+def _above(steps: sql.Typed, low: int) -> sql.Typed:
     return steps - sql.literal(low, "int64") if low else steps

@@ -38,11 +38,11 @@ def _wanted(where: Expression, columns: Mapping[str, ColumnFacts]) -> WantedRows
     if where.function == "is_null":
         return WantedRows("is_null", first.name, columns[first.name].type)
     if where.function in COMPARED:
-        return _compared(where, first, columns[first.name].type)
+        return _wanted_comparison(where, first, columns[first.name].type)
     return ANY
 
 
-def _compared(where: Call, column: Column, kind: str) -> WantedRows:
+def _wanted_comparison(where: Call, column: Column, kind: str) -> WantedRows:
     constants = [each.value for each in where.arguments[1:] if isinstance(each, Value) and each.type == kind]
     if len(constants) < len(where.arguments) - 1:
         return ANY

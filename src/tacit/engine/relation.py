@@ -48,8 +48,8 @@ NO_COLUMNS: Mapping[str, Expression] = MappingProxyType({})
 
 
 def exact_relation(
-    plan: Plan, table: sql.Table, kinds: Mapping[str, Kind], salt: str, listed: sql.Table | None
-) -> sql.Table:
+    plan: Plan, table: sql.Relation, kinds: Mapping[str, Kind], salt: str, listed: sql.Relation | None
+) -> sql.Relation:
     """Return one row for each group with its exact sums, as text so that no engine's integer is too narrow.
 
     `listed` holds the public keys and their indexes. Groups are then named by index, otherwise by their key columns.
@@ -68,11 +68,11 @@ def exact_relation(
 
 def counted_rows(
     plan: Plan,
-    table: sql.Table,
+    table: sql.Relation,
     kinds: Mapping[str, Kind],
-    listed: sql.Table | None,
+    listed: sql.Relation | None,
     more: Mapping[str, Expression] = NO_COLUMNS,
-) -> tuple[sql.Table, list[str]]:
+) -> tuple[sql.Relation, list[str]]:
     """Return the rows that count, as (unit, keys, values in steps).
 
     Rows without a unit and rows with an unlisted key are left out. Expressions in `more` become further columns, NaN as
@@ -101,7 +101,9 @@ def counted_rows(
     rows = kept.select(**columns)
     if plan.products:
         first = len(plan.measured)
-        rows = rows.mutate(**{value_name(at): _product(rows, each) for at, each in enumerate(plan.products, first)})
+        rows = rows.mutate(
+            **{value_name(at): _product_of_columns(rows, each) for at, each in enumerate(plan.products, first)}
+        )
     if listed is None:
         return rows, keys
     matches = [rows[key].identical_to(leaving(listed[listed_name(at)])) for at, key in enumerate(keys)]
@@ -109,7 +111,7 @@ def counted_rows(
     return joined.select(KEY_PLACE, *[name for name in rows.columns if name not in keys]), [KEY_PLACE]
 
 
-def listed_keys(plan: Plan) -> sql.Table | None:
+def listed_keys(plan: Plan) -> sql.Relation | None:
     """Return the public keys and their indexes as rows; None without public keys."""
     if not plan.keys or plan.public_keys is None:
         return None
@@ -117,7 +119,9 @@ def listed_keys(plan: Plan) -> sql.Table | None:
     return sql.Lent(keys_to_arrow(plan.public_keys, columns, place=KEY_PLACE))
 
 
-def _each_row_its_own(plan: Plan, table: sql.Table, kinds: Mapping[str, Kind], listed: sql.Table | None) -> sql.Table:
+def _each_row_its_own(
+    plan: Plan, table: sql.Relation, kinds: Mapping[str, Kind], listed: sql.Relation | None
+) -> sql.Relation:
     """A plain GROUP BY without contribution bounding: listed keys are joined to the groups, not to the rows."""
     rows, keys = counted_rows(plan, table, kinds, None)
     sums = {ROWS: rows.count()}
@@ -132,7 +136,7 @@ def _each_row_its_own(plan: Plan, table: sql.Table, kinds: Mapping[str, Kind], l
     return as_text(summed.inner_join(listed, matches).select(KEY_PLACE, UNITS, *sums), [KEY_PLACE])
 
 
-def _product(rows: sql.Table, product: Product) -> sql.Value:
+def _product_of_columns(rows: sql.Relation, product: Product) -> sql.Typed:
     """Return a product of columns in steps, NULL where any of them is: the plan keeps it inside 64 bits."""
     value = sql.literal(1, "int64")
     for column, exponent in product:
@@ -143,23 +147,23 @@ def _product(rows: sql.Table, product: Product) -> sql.Value:
     return value.cast("int64")
 
 
-def _nan_as_null(value: sql.Value) -> sql.Value:
+def _nan_as_null(value: sql.Typed) -> sql.Typed:
     return sql.cases((value.isnan(), sql.null(value.type())), else_=value) if value.type().is_floating() else value
 
 
-def unit_value(table: sql.Table, name: str, kinds: Mapping[str, Kind]) -> sql.Value:
+def unit_value(table: sql.Relation, name: str, kinds: Mapping[str, Kind]) -> sql.Typed:
     """Return the unit as its declared type reads it: ids that are equal as numbers are one unit."""
     unit = read_unit(table, name, kinds[name]) if name in kinds else table[name]
     return leaving(unit.in_hex() if unit.type().is_binary() else unit)
 
 
-def belongs_to_someone(unit: sql.Value) -> sql.Value:
+def belongs_to_someone(unit: sql.Typed) -> sql.Typed:
     """Return whether a unit's value is somebody's: NULL and NaN are nobody's."""
     known = unit.notnull()
     return known & ~unit.isnan() if unit.type().is_floating() else known
 
 
-def leaving(value: sql.Value) -> sql.Value:
+def leaving(value: sql.Typed) -> sql.Typed:
     """Return a value in the form in which it is grouped and leaves the engine: a long text becomes its digest.
 
     So the memory that a text takes has a public bound. The texts of released keys are looked up after the noise
@@ -177,8 +181,8 @@ def leaving_text(text: str) -> str:
 
 
 def texts_relation(
-    plan: Plan, index: int, table: sql.Table, kinds: Mapping[str, Kind], digests: Sequence[str]
-) -> sql.Table:
+    plan: Plan, index: int, table: sql.Relation, kinds: Mapping[str, Kind], digests: Sequence[str]
+) -> sql.Relation:
     """Return the long texts of a key column that have these digests."""
     kept = table if plan.where is None else table.filter(to_sql(plan.where, table, kinds))
     texts = kept.select(text=to_sql(plan.keys[index].expression, kept, kinds))
@@ -188,7 +192,7 @@ def texts_relation(
     return wanted.group_by("digest").agg(text=wanted["text"].arbitrary())
 
 
-def _bound_rows(rows: sql.Table, keys: list[str], plan: Plan, salt: str) -> sql.Table:
+def _bound_rows(rows: sql.Relation, keys: list[str], plan: Plan, salt: str) -> sql.Relation:
     if not plan.needs_rows:
         return rows
     values = [value_name(index) for index in range(plan.value_count)]
@@ -198,7 +202,7 @@ def _bound_rows(rows: sql.Table, keys: list[str], plan: Plan, salt: str) -> sql.
     return ranked.filter(ranked["row_place"] < plan.rows_per_unit).drop("row_place")
 
 
-def _one_row_per_unit_and_group(rows: sql.Table, keys: list[str], plan: Plan) -> sql.Table:
+def _one_row_per_unit_and_group(rows: sql.Relation, keys: list[str], plan: Plan) -> sql.Relation:
     sums = {ROWS: rows.count()}
     for index in range(plan.value_count):
         sums[counted_name(index)] = rows[value_name(index)].count()
@@ -206,7 +210,7 @@ def _one_row_per_unit_and_group(rows: sql.Table, keys: list[str], plan: Plan) ->
     return rows.group_by([UNIT, *keys]).agg(**sums)
 
 
-def _bound_groups(each: sql.Table, keys: list[str], plan: Plan, salt: str) -> sql.Table:
+def _bound_groups(each: sql.Relation, keys: list[str], plan: Plan, salt: str) -> sql.Relation:
     if not keys:
         return each
     order = [group_order(each, keys, salt), *[each[key] for key in keys]]
@@ -214,41 +218,41 @@ def _bound_groups(each: sql.Table, keys: list[str], plan: Plan, salt: str) -> sq
     return ranked.filter(ranked["group_place"] < plan.groups_per_unit)
 
 
-def with_orders(rows: sql.Table, keys: list[str], values: list[str], salt: str) -> sql.Table:
+def with_orders(rows: sql.Relation, keys: list[str], values: list[str], salt: str) -> sql.Relation:
     """Return rows with two more columns: the orders that decide which of a unit's groups and rows are kept."""
     group, row = group_order(rows, keys, salt), row_order(rows, keys, values, salt)
     return rows.mutate(**{GROUP_ORDER: group, ROW_ORDER: row})
 
 
-def group_order(rows: sql.Table, keys: list[str], salt: str) -> sql.Value:
+def group_order(rows: sql.Relation, keys: list[str], salt: str) -> sql.Typed:
     """Return the order in which a unit's groups are kept."""
     return _salted(rows, [UNIT, *keys], salt)
 
 
-def row_order(rows: sql.Table, keys: list[str], values: list[str], salt: str) -> sql.Value:
+def row_order(rows: sql.Relation, keys: list[str], values: list[str], salt: str) -> sql.Typed:
     """Return the order in which a unit's rows of one group are kept."""
     return _salted(rows, [UNIT, *keys, *values], salt)
 
 
-def salted_units(unit: sql.Value, salt: str) -> sql.Value:
+def salted_units(unit: sql.Typed, salt: str) -> sql.Typed:
     """Return a hash of each unit, equal where the engine takes units for equal: it says which part rows are in."""
     return sql.struct({"parts": sql.literal(salt), UNIT: unit}).hash().hash()
 
 
-def _salted(rows: sql.Table, names: list[str], salt: str) -> sql.Value:
+def _salted(rows: sql.Relation, names: list[str], salt: str) -> sql.Typed:
     # hashed twice: an engine's hash of several values may only xor them, which favours some keys whatever the salt
     return sql.struct({"salt": sql.literal(salt), **{name: rows[name] for name in names}}).hash().hash()
 
 
-def as_text(summed: sql.Table, keys: list[str]) -> sql.Table:
+def as_text(summed: sql.Relation, keys: list[str]) -> sql.Relation:
     """Return sums as text, so that no engine's integer is too narrow."""
     sums = {name: summed[name].cast("string") for name in summed.columns if name not in keys}
     return summed.select(*keys, **sums)
 
 
 def values_relation(
-    plan: Plan, column: int, table: sql.Table, kinds: Mapping[str, Kind], salt: str, listed: sql.Table | None
-) -> sql.Table:
+    plan: Plan, column: int, table: sql.Relation, kinds: Mapping[str, Kind], salt: str, listed: sql.Relation | None
+) -> sql.Relation:
     """Return the values of a measured column in each group, of the same kept rows that are summed.
 
     Of people, of all rows in the kept groups, each with its weight.
@@ -268,7 +272,7 @@ def values_relation(
     return known.select(*keys, WEIGHT, **{STEPS: known[value_name(column)]})
 
 
-def weighed(known: sql.Table, keys: list[str], value: str) -> sql.Table:
+def weighed(known: sql.Relation, keys: list[str], value: str) -> sql.Relation:
     """Return rows, none of whose values is NULL, with their weights; the rows of one unit weigh at most UNIT_WEIGHT.
 
     A unit with values in m groups weighs f = ⌊UNIT_WEIGHT/m⌋ in each of them. Its n values there share f: in the order
@@ -286,8 +290,8 @@ def weighed(known: sql.Table, keys: list[str], value: str) -> sql.Table:
 
 
 def weighed_rows(
-    plan: Plan, column: int, table: sql.Table, kinds: Mapping[str, Kind], salt: str, listed: sql.Table | None
-) -> tuple[sql.Table, list[str]]:
+    plan: Plan, column: int, table: sql.Relation, kinds: Mapping[str, Kind], salt: str, listed: sql.Relation | None
+) -> tuple[sql.Relation, list[str]]:
     """Return the rows whose values of a column get weights, with the order that decides which groups are kept."""
     rows, keys = counted_rows(plan, table, kinds, listed)
     rows = with_orders(rows, keys, [value_name(column)], salt)
@@ -297,8 +301,8 @@ def weighed_rows(
 
 
 def distinct_relation(
-    plan: Plan, index: int, table: sql.Table, kinds: Mapping[str, Kind], salt: str, listed: sql.Table | None
-) -> sql.Table:
+    plan: Plan, index: int, table: sql.Relation, kinds: Mapping[str, Kind], salt: str, listed: sql.Relation | None
+) -> sql.Relation:
     """Return how many distinct values an expression has in each group, with each unit's values bounded as planned.
 
     A unit's values are kept in the order of a salted hash, then of the values themselves, as its rows are.
@@ -321,8 +325,8 @@ def distinct_relation(
 
 
 def value_rows(
-    plan: Plan, index: int, table: sql.Table, kinds: Mapping[str, Kind], salt: str, listed: sql.Table | None
-) -> tuple[sql.Table, list[str]]:
+    plan: Plan, index: int, table: sql.Relation, kinds: Mapping[str, Kind], salt: str, listed: sql.Relation | None
+) -> tuple[sql.Relation, list[str]]:
     """Return the rows whose distinct values are counted, with the orders that decide which of them are kept."""
     rows, keys = _value_rows(plan, index, table, kinds, listed)
     if plan.unit is None:
@@ -333,8 +337,8 @@ def value_rows(
 
 
 def _value_rows(
-    plan: Plan, index: int, table: sql.Table, kinds: Mapping[str, Kind], listed: sql.Table | None
-) -> tuple[sql.Table, list[str]]:
+    plan: Plan, index: int, table: sql.Relation, kinds: Mapping[str, Kind], listed: sql.Relation | None
+) -> tuple[sql.Relation, list[str]]:
     more = {VALUE: plan.distincts[index].expression}
     rows, keys = counted_rows(plan, table, kinds, listed, more=more)
     return rows.select(*([UNIT] if plan.unit is not None else []), *keys, VALUE), keys

@@ -38,20 +38,22 @@ class OverUnit:
         self.is_row = plan.unit is None
         self._window = sql.window(group_by=[UNIT])
 
-    def total(self, value: sql.Value) -> sql.Value:
+    def total(self, value: sql.Typed) -> sql.Typed:
         """Return the sum over the unit's cells."""
         return value if self.is_row else value.sum().over(self._window)
 
-    def top(self, value: sql.Value) -> sql.Value:
+    def top(self, value: sql.Typed) -> sql.Typed:
         """Return the largest of the unit's cells."""
         return value if self.is_row else value.max().over(self._window)
 
-    def is_first(self) -> sql.Value:
+    def is_first(self) -> sql.Typed:
         """Return whether a cell is the one that was picked of its unit."""
         return sql.literal(True) if self.is_row else sql.row_number().over(self._window) == 0
 
 
-def bounded_cells(plan: Plan, rows: sql.Table, keys: list[str], vectors: Sequence[Vector], salt: str) -> sql.Table:
+def bounded_cells(
+    plan: Plan, rows: sql.Relation, keys: list[str], vectors: Sequence[Vector], salt: str
+) -> sql.Relation:
     """Return the cells of every unit, in at most as many groups as the plan says."""
     cells = unbounded_cells(plan, rows, keys, vectors)
     if plan.unit is None or not keys or plan.groups_per_unit >= UNBOUNDED:
@@ -61,7 +63,7 @@ def bounded_cells(plan: Plan, rows: sql.Table, keys: list[str], vectors: Sequenc
     return cells.filter(cells["group_place"] < plan.groups_per_unit)
 
 
-def unbounded_cells(plan: Plan, rows: sql.Table, keys: list[str], vectors: Sequence[Vector]) -> sql.Table:
+def unbounded_cells(plan: Plan, rows: sql.Relation, keys: list[str], vectors: Sequence[Vector]) -> sql.Relation:
     """Return one row for each unit and group, with its number of every vector."""
     who = [] if plan.unit is None else [UNIT]
     steps = {
@@ -80,7 +82,7 @@ def unbounded_cells(plan: Plan, rows: sql.Table, keys: list[str], vectors: Seque
     return rows.select(*who, *keys, **fine)
 
 
-def _row_steps(vector: Vector, rows: sql.Table) -> sql.Value:
+def _row_steps(vector: Vector, rows: sql.Relation) -> sql.Typed:
     """Return what one row adds to its cell, in steps: a number of 64 bits."""
     if vector.kind == "rows":
         return whole(1)
@@ -95,7 +97,7 @@ def _row_steps(vector: Vector, rows: sql.Table) -> sql.Value:
     assert_never(vector.kind)
 
 
-def with_lengths(cells: sql.Table, norms: Mapping[int, Literal[1, 2]], over: OverUnit) -> sql.Table:
+def with_lengths(cells: sql.Relation, norms: Mapping[int, Literal[1, 2]], over: OverUnit) -> sql.Relation:
     """Return cells with the length of each of their unit's vectors: its norm, rounded up."""
     sums = {
         length_name(index): arithmetic.sum_length(over.total(cells[fine_name(index)].abs()))
@@ -121,14 +123,14 @@ def coarse_name(index: int) -> str:
     return f"coarse_{index}"
 
 
-def with_coarse(cells: sql.Table, indexes: Sequence[int], over: OverUnit) -> sql.Table:
+def with_coarse(cells: sql.Relation, indexes: Sequence[int], over: OverUnit) -> sql.Relation:
     """Return cells with how many binary digits are left out of some vectors before they are squared."""
     tops = {f"top_{index}": over.top(cells[fine_name(index)].abs()) for index in indexes}
     cells = cells.mutate(**tops)
     return cells.mutate(**{coarse_name(index): arithmetic.coarse_bits(cells[f"top_{index}"]) for index in indexes})
 
 
-def squared(cells: sql.Table, index: int) -> sql.Value:
+def squared(cells: sql.Relation, index: int) -> sql.Typed:
     """Return the square of a cell's number, without the digits that are left out."""
     return arithmetic.square(cells[fine_name(index)].abs(), cells[coarse_name(index)])
 
@@ -156,8 +158,8 @@ def _with_totals(vectors: tuple[Vector, ...]) -> list[tuple[int, Vector]]:
 
 
 def scaled_relation(
-    plan: Plan, table: sql.Table, kinds: Mapping[str, Kind], salt: str, listed: sql.Table | None
-) -> sql.Table:
+    plan: Plan, table: sql.Relation, kinds: Mapping[str, Kind], salt: str, listed: sql.Relation | None
+) -> sql.Relation:
     """Return one row for each group: its units, its sum of every vector, and the totals that it holds.
 
     A unit's totals are held by one of its cells, so that their sum over all groups is their sum over units.
@@ -169,16 +171,16 @@ def scaled_relation(
     return as_text(each.group_by(keys).agg(**sums) if keys else each.agg(**sums), keys)
 
 
-def _added_cells(plan: Plan, rows: sql.Table, keys: list[str], salt: str) -> sql.Table:
+def _added_cells(plan: Plan, rows: sql.Relation, keys: list[str], salt: str) -> sql.Relation:
     """Return cells with what each adds to its group, and what it holds of its unit's totals."""
     if plan.scaling is None:
         raise ValueError("this plan has no vectors: it scales nothing")
     vectors, over = plan.scaling.vectors, OverUnit(plan)
-    cells = _scaled(bounded_cells(plan, rows, keys, vectors, salt), plan.scaling, over)
+    cells = _scaled_cells(bounded_cells(plan, rows, keys, vectors, salt), plan.scaling, over)
     return _with_kept_and_cut(cells, vectors, over) if _with_totals(vectors) else cells
 
 
-def _scaled(cells: sql.Table, scaling: Scaling, over: OverUnit) -> sql.Table:
+def _scaled_cells(cells: sql.Relation, scaling: Scaling, over: OverUnit) -> sql.Relation:
     cells = with_lengths(cells, dict.fromkeys(range(len(scaling.vectors)), scaling.norm), over)
     weights = {}
     for at, together in enumerate(scaling.together):
@@ -192,11 +194,11 @@ def _scaled(cells: sql.Table, scaling: Scaling, over: OverUnit) -> sql.Table:
     return cells.mutate(**added)
 
 
-def _with_kept_and_cut(cells: sql.Table, vectors: tuple[Vector, ...], over: OverUnit) -> sql.Table:
-    sums: dict[str, sql.Value] = {FIRST: over.is_first()}
+def _with_kept_and_cut(cells: sql.Relation, vectors: tuple[Vector, ...], over: OverUnit) -> sql.Relation:
+    sums: dict[str, sql.Typed] = {FIRST: over.is_first()}
     for index, vector in _with_totals(vectors):
-        before: sql.Value = cells[fine_name(index)]
-        added: sql.Value = cells[scaled_name(index)]
+        before: sql.Typed = cells[fine_name(index)]
+        added: sql.Typed = cells[scaled_name(index)]
         if vector.totals == "absolute":
             before, added = before.abs(), added.abs()
         sums |= {f"left_{index}": over.total(added), f"rest_{index}": over.total(before - added)}
@@ -233,7 +235,9 @@ def is_of_largest(plan: Plan) -> bool:
     return any(profile.norm == "largest" for profile in plan.profiles)
 
 
-def profile_relation(plan: Plan, table: sql.Table, kinds: Mapping[str, Kind], listed: sql.Table | None) -> sql.Table:
+def profile_relation(
+    plan: Plan, table: sql.Relation, kinds: Mapping[str, Kind], listed: sql.Relation | None
+) -> sql.Relation:
     """Return how many units are in which bins of all profiles: NULL where a unit is in none."""
     bins = (
         _largest_bins(plan, table, kinds, listed) if is_of_largest(plan) else _length_bins(plan, table, kinds, listed)
@@ -242,7 +246,9 @@ def profile_relation(plan: Plan, table: sql.Table, kinds: Mapping[str, Kind], li
     return as_text(bins.group_by(names).agg(**{UNITS: bins.count()}), names)
 
 
-def _length_bins(plan: Plan, table: sql.Table, kinds: Mapping[str, Kind], listed: sql.Table | None) -> sql.Table:
+def _length_bins(
+    plan: Plan, table: sql.Relation, kinds: Mapping[str, Kind], listed: sql.Relation | None
+) -> sql.Relation:
     rows, keys = counted_rows(asked := question_of_profiles(plan), table, kinds, listed)
     over, norms = OverUnit(plan), [profile.norm for profile in plan.profiles]
     cells = unbounded_cells(asked, rows, keys, [profile.vector for profile in plan.profiles])
@@ -269,16 +275,16 @@ def _length_bins(plan: Plan, table: sql.Table, kinds: Mapping[str, Kind], listed
 
 
 def largest_rows(
-    plan: Plan, index: int, table: sql.Table, kinds: Mapping[str, Kind], listed: sql.Table | None
-) -> tuple[sql.Table, str]:
+    plan: Plan, index: int, table: sql.Relation, kinds: Mapping[str, Kind], listed: sql.Relation | None
+) -> tuple[sql.Relation, str]:
     """Return the rows of units with the values of one profile as floats, NaN as NULL, and the name of that column."""
     rows, (name, *_) = _rows_with_values(plan, [index], table, kinds, listed)
     return rows, name
 
 
 def _rows_with_values(
-    plan: Plan, indexes: Sequence[int], table: sql.Table, kinds: Mapping[str, Kind], listed: sql.Table | None
-) -> tuple[sql.Table, list[str]]:
+    plan: Plan, indexes: Sequence[int], table: sql.Relation, kinds: Mapping[str, Kind], listed: sql.Relation | None
+) -> tuple[sql.Relation, list[str]]:
     columns = {f"value_{index}": plan.measured[plan.profiles[index].vector.column or 0] for index in indexes}
     more = {name: column.expression for name, column in columns.items()}
     rows, _keys = counted_rows(question_of_profiles(plan), table, kinds, listed, more)
@@ -286,7 +292,9 @@ def _rows_with_values(
     return rows.select(*([] if plan.unit is None else [UNIT]), **values), list(columns)
 
 
-def _largest_bins(plan: Plan, table: sql.Table, kinds: Mapping[str, Kind], listed: sql.Table | None) -> sql.Table:
+def _largest_bins(
+    plan: Plan, table: sql.Relation, kinds: Mapping[str, Kind], listed: sql.Relation | None
+) -> sql.Relation:
     rows, columns = _rows_with_values(plan, range(len(plan.profiles)), table, kinds, listed)
     names = dict(enumerate(columns))
     above = {f"above_{index}": rows[name] for index, name in names.items()}

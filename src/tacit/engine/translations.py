@@ -28,7 +28,7 @@ from tacit.query import (
 )
 from tacit.tables import TEXT_BYTES_MAX
 
-Run = Callable[[TranslatedCall], sql.Value]
+Run = Callable[[TranslatedCall], sql.Typed]
 
 
 @dataclass(frozen=True)
@@ -39,16 +39,16 @@ class Translation:
     takes_raw: bool = False
 
 
-def _compared(compare: Callable[[sql.Value, sql.Value], sql.Value]) -> Run:
-    def translate(call: TranslatedCall) -> sql.Value:
+def _compared_sql(compare: Callable[[sql.Typed, sql.Typed], sql.Typed]) -> Run:
+    def translate(call: TranslatedCall) -> sql.Typed:
         left, right = call.values()
         return compare(left, right)
 
     return translate
 
 
-def _joined(join: Callable[[sql.Value, sql.Value], sql.Value]) -> Run:
-    def translate(call: TranslatedCall) -> sql.Value:
+def _joined_sql(join: Callable[[sql.Typed, sql.Typed], sql.Typed]) -> Run:
+    def translate(call: TranslatedCall) -> sql.Typed:
         first, *rest = call.values(BOOL)
         for part in rest:
             first = join(first, part)
@@ -57,18 +57,18 @@ def _joined(join: Callable[[sql.Value, sql.Value], sql.Value]) -> Run:
     return translate
 
 
-def _in(call: TranslatedCall) -> sql.Value:
+def _in(call: TranslatedCall) -> sql.Typed:
     tested, *listed = call.values()
     return tested.isin(listed)
 
 
-def _like(call: TranslatedCall) -> sql.Value:
+def _like(call: TranslatedCall) -> sql.Typed:
     _, pattern, *escape = call.call.arguments
     return _matches(call.cells[0].value, pattern_parts(pattern, escape[0] if escape else None))
 
 
-def _sum(operate: Callable[[sql.Value, sql.Value], sql.Value]) -> Run:
-    def translate(call: TranslatedCall) -> sql.Value:
+def _sum_sql(operate: Callable[[sql.Typed, sql.Typed], sql.Typed]) -> Run:
+    def translate(call: TranslatedCall) -> sql.Typed:
         if call.kind.type == "int":
             return settle_int(operate(*(cell.value.cast("decimal(19, 0)") for cell in call.cells)))
         total = operate(*call.values(call.kind))
@@ -77,7 +77,7 @@ def _sum(operate: Callable[[sql.Value, sql.Value], sql.Value]) -> Run:
     return translate
 
 
-def _product(call: TranslatedCall) -> sql.Value:
+def _product_sql(call: TranslatedCall) -> sql.Typed:
     if call.kind.type == "float":
         left, right = call.values(FLOAT)
         return left * right
@@ -86,14 +86,14 @@ def _product(call: TranslatedCall) -> sql.Value:
     return product(*(widen(cell, decimal(cell.kind.digits, cell.kind.scale)) for cell in call.cells))
 
 
-def _quotient(call: TranslatedCall) -> sql.Value:
+def _quotient_sql(call: TranslatedCall) -> sql.Typed:
     top, bottom = call.values(FLOAT)
     if _is_safe_divisor(call.call.arguments[1]):
         return top / bottom
     return top / bottom.nullif(_float("0.0"))
 
 
-def _remainder(call: TranslatedCall) -> sql.Value:
+def _remainder(call: TranslatedCall) -> sql.Typed:
     top, bottom = (cell.value.cast("int64") for cell in call.cells)
     if _is_safe_divisor(call.call.arguments[1]):
         return top % bottom
@@ -102,7 +102,7 @@ def _remainder(call: TranslatedCall) -> sql.Value:
     return sql.cases(((bottom == -1) & top.notnull(), sql.literal(0, "int64")), else_=top % safe).cast("int64")
 
 
-def _negation(call: TranslatedCall) -> sql.Value:
+def _negation(call: TranslatedCall) -> sql.Typed:
     (cell,) = call.cells
     if call.kind.type == "int":
         return settle_int(-cell.value.cast("decimal(19, 0)"))
@@ -113,22 +113,22 @@ def _is_safe_divisor(argument: Expression) -> bool:
     return isinstance(argument, Value) and argument.value not in (0, -1)
 
 
-def _case(call: TranslatedCall) -> sql.Value:
+def _case_sql(call: TranslatedCall) -> sql.Typed:
     conditions = [widen(cell, BOOL) for cell in call.cells[:-1:2]]
     results = [widen(cell, call.kind) for cell in call.cells[1::2]]
     return sql.cases(*zip(conditions, results, strict=True), else_=widen(call.cells[-1], call.kind))
 
 
-def _nullif(call: TranslatedCall) -> sql.Value:
+def _nullif(call: TranslatedCall) -> sql.Typed:
     left, right = call.values()
     return sql.cases((left == right, nothing(call.kind)), else_=widen(call.cells[0], call.kind))
 
 
-def _cast(run: Callable[[Cell, Kind], sql.Value]) -> Run:
+def _cast(run: Callable[[Cell, Kind], sql.Typed]) -> Run:
     return lambda call: run(call.cells[0], call.kind)
 
 
-def _matches(text: sql.Value, pattern: Pattern) -> sql.Value:
+def _matches(text: sql.Typed, pattern: Pattern) -> sql.Typed:
     """Return whether all of the text matches the pattern."""
     if pattern.escape is None:
         return text.like("".join(part.value if isinstance(part, Wild) else part for part in pattern.parts))
@@ -138,10 +138,10 @@ def _matches(text: sql.Value, pattern: Pattern) -> sql.Value:
 def _regular(part: str | Wild) -> str:
     if isinstance(part, Wild):
         return ".*" if part is Wild.ANY else "."
-    return "".join(_plain(character) for character in part)
+    return "".join(_plain_sql(character) for character in part)
 
 
-def _plain(character: str) -> str:
+def _plain_sql(character: str) -> str:
     if character.isalnum() or not character.isascii():
         return character
     return f"\\x{ord(character):02x}"
@@ -150,7 +150,7 @@ def _plain(character: str) -> str:
 _WIDE = 19
 
 
-def product(left: sql.Value, right: sql.Value) -> sql.Value:
+def product(left: sql.Typed, right: sql.Typed) -> sql.Typed:
     """Return the exact product of two decimals.
 
     DuckDB keeps a product of narrow decimals in 18 digits and raises where it does not fit, so one of them is made
@@ -167,26 +167,26 @@ _BELOW_HALF = "0.49999999999999994"
 _WHOLE_FROM = "9007199254740992"  # from 2^53 on a float has no places to round
 
 
-def _magnitude(call: TranslatedCall) -> sql.Value:
+def _magnitude(call: TranslatedCall) -> sql.Typed:
     (cell,) = call.cells
     return settle_int(_wide(cell).abs()) if call.kind.type == "int" else cell.value.abs()
 
 
-def _floor(call: TranslatedCall) -> sql.Value:
+def _floor(call: TranslatedCall) -> sql.Typed:
     (cell,) = call.cells
     return settle_int(cell.value.floor())
 
 
-def _ceil(call: TranslatedCall) -> sql.Value:
+def _ceil(call: TranslatedCall) -> sql.Typed:
     (cell,) = call.cells
     return settle_int(cell.value.ceil())
 
 
-def _round(call: TranslatedCall) -> sql.Value:
+def _round(call: TranslatedCall) -> sql.Typed:
     cell = call.cells[0]
     places = call.number(1) if len(call.cells) == 2 else 0
     if cell.kind.type == "float":
-        return _round_float(cell.value, places) if places else settle_int(_whole(cell.value))
+        return _round_float(cell.value, places) if places else settle_int(_whole_sql(cell.value))
     if places < 0:
         rounded = _round_left_of_point(cell, -places)
         return settle_int(rounded) if call.kind.type == "int" else rounded.cast(type_name(call.kind))
@@ -195,26 +195,26 @@ def _round(call: TranslatedCall) -> sql.Value:
     return settle_int(_nearest(cell))
 
 
-def _whole(value: sql.Value) -> sql.Value:
+def _whole_sql(value: sql.Typed) -> sql.Typed:
     """The nearest whole number as a float, halves away from 0; NaN and ±Inf stay."""
     return value.sign() * (value.abs() + _float(_BELOW_HALF)).floor()
 
 
-def _round_float(value: sql.Value, places: int) -> sql.Value:
+def _round_float(value: sql.Typed, places: int) -> sql.Typed:
     power = _float(f"1e{abs(places)}")
     scaled = value * power if places > 0 else value / power
-    back = _whole(scaled) / power if places > 0 else _whole(scaled) * power
+    back = _whole_sql(scaled) / power if places > 0 else _whole_sql(scaled) * power
     # NaN is not below anything, so it stays
     return sql.cases((scaled.abs() < _float(_WHOLE_FROM), back), else_=value)
 
 
-def _nearest(cell: Cell) -> sql.Value:
+def _nearest(cell: Cell) -> sql.Typed:
     """A decimal's nearest whole number, halves away from 0, as a decimal without places."""
     kind = cell.kind
     return cell.value.cast(type_name(decimal(kind.digits - kind.scale + 1, 0))) if kind.scale else cell.value
 
 
-def _round_left_of_point(cell: Cell, zeros: int) -> sql.Value:
+def _round_left_of_point(cell: Cell, zeros: int) -> sql.Typed:
     """An exact number rounded to tens, hundreds and so on: moved right, rounded, moved back."""
     kind = cell.kind if cell.kind.type == "decimal" else decimal(19, 0)
     right = sql.literal("0." + "0" * (zeros - 1) + "1").cast(type_name(decimal(zeros, zeros)))
@@ -223,11 +223,11 @@ def _round_left_of_point(cell: Cell, zeros: int) -> sql.Value:
     return product(moved.cast(type_name(decimal(kind.digits - kind.scale + 1, 0))), left)
 
 
-def _wide(cell: Cell) -> sql.Value:
+def _wide(cell: Cell) -> sql.Typed:
     return cell.value.cast("decimal(19, 0)")
 
 
-def _float(written: str) -> sql.Value:
+def _float(written: str) -> sql.Typed:
     return sql.literal(written).cast("float64")
 
 
@@ -235,7 +235,7 @@ _UPPER, _LOWER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz"
 _NOT_PLAIN = "[^ -~]"
 
 
-def _folded(call: TranslatedCall, *, up: bool) -> sql.Value:
+def _folded(call: TranslatedCall, *, up: bool) -> sql.Typed:
     """Engines change the case of É and İ in different ways. Their function is much faster, so ASCII text uses it."""
     text = call.cells[0].value
     theirs = text.upper() if up else text.lower()
@@ -243,7 +243,7 @@ def _folded(call: TranslatedCall, *, up: bool) -> sql.Value:
     return sql.cases((text.re_search(_NOT_PLAIN), ours), else_=theirs)
 
 
-def _substring(call: TranslatedCall) -> sql.Value:
+def _substring(call: TranslatedCall) -> sql.Typed:
     length = call.number(2) if len(call.cells) == 3 else None
     # without a length, one beyond any text is given: engines disagree about a missing length
     return call.cells[0].value.substr(call.number(1) - 1, _ALL if length is None else length)
@@ -252,7 +252,7 @@ def _substring(call: TranslatedCall) -> sql.Value:
 _ALL = 2**31 - 1 - POSITION_MAX
 
 
-def _concat(call: TranslatedCall) -> sql.Value:
+def _concat(call: TranslatedCall) -> sql.Typed:
     first, *rest = (cell.value for cell in call.cells)
     size = first.byte_length()
     for text in rest:
@@ -263,7 +263,7 @@ def _concat(call: TranslatedCall) -> sql.Value:
     return joined
 
 
-def _replace(call: TranslatedCall) -> sql.Value:
+def _replace(call: TranslatedCall) -> sql.Typed:
     text, old, new = (cell.value for cell in call.cells)
     was, becomes = (len(str(call.constant(place)).encode()) for place in (1, 2))
     if becomes <= was:
@@ -273,7 +273,7 @@ def _replace(call: TranslatedCall) -> sql.Value:
     return _where_short(text, size).replace(old, new)
 
 
-def _where_short(text: sql.Value, size: sql.Value) -> sql.Value:
+def _where_short(text: sql.Typed, size: sql.Typed) -> sql.Typed:
     """Return the text if the result made of it is short enough, else NULL; longer text is never made."""
     return sql.cases((size <= TEXT_BYTES_MAX, text), else_=sql.null("string"))
 
@@ -282,26 +282,26 @@ _FIRST, _LAST = datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999_999)  
 _MONTHS = {"year": 12, "quarter": 3, "month": 1}
 
 
-def _part(call: TranslatedCall) -> sql.Value:
+def _part_sql(call: TranslatedCall) -> sql.Typed:
     return _part_of(call.cells[1].value, str(call.constant(0)))
 
 
-def _part_of(time: sql.Value, part: str) -> sql.Value:
+def _part_of(time: sql.Typed, part: str) -> sql.Typed:
     if part == "isoyear":  # the year of the week's Thursday; not every engine has its own
         return _part_of(_start_of(time, "week") + sql.interval(days=3), "year")
     return time.part(part)
 
 
-def _start(call: TranslatedCall) -> sql.Value:
+def _start(call: TranslatedCall) -> sql.Typed:
     started = _start_of(call.cells[1].value, str(call.constant(0)))
     return started.cast("date") if call.kind.type == "date" else started
 
 
-def _start_of(time: sql.Value, unit: str) -> sql.Value:
+def _start_of(time: sql.Typed, unit: str) -> sql.Typed:
     return time.cast("timestamp(6)").truncate(unit)
 
 
-def _difference(call: TranslatedCall) -> sql.Value:
+def _difference_sql(call: TranslatedCall) -> sql.Typed:
     unit = str(call.constant(0))
     first, last = (cell.value for cell in call.cells[1:])
     if unit in _MONTHS:
@@ -324,18 +324,18 @@ def _difference(call: TranslatedCall) -> sql.Value:
     return total
 
 
-def _day_of(time: sql.Value, unit: str) -> sql.Value:
+def _day_of(time: sql.Typed, unit: str) -> sql.Typed:
     if unit == "week":
         time = _start_of(time, "week")
     return time if time.type().is_date() else time.cast("date")
 
 
-def _clock(time: sql.Value, part: str) -> sql.Value:
+def _clock(time: sql.Typed, part: str) -> sql.Typed:
     """A part of the time of day; midnight's where there is none."""
     return sql.literal(0, "int64") if time.type().is_date() else _part_of(time, part)
 
 
-def _moved(call: TranslatedCall) -> sql.Value:
+def _moved(call: TranslatedCall) -> sql.Typed:
     number, step = call.number(1), str(call.constant(2))
     time = call.cells[0].value.cast("timestamp(6)")
     limit = sql.literal(_limit(number, step).isoformat(sep=" ")).cast("timestamp(6)")
@@ -363,7 +363,7 @@ _pow = sql.function("pow", "float64")
 _strftime = sql.function("strftime", "string")
 
 
-def _whole_quotient(call: TranslatedCall) -> sql.Value:
+def _whole_quotient_sql(call: TranslatedCall) -> sql.Typed:
     top, bottom = (cell.value.cast("int64") for cell in call.cells)
     constant = call.call.arguments[1]
     if isinstance(constant, Value) and constant.value not in (0, -1):
@@ -373,25 +373,25 @@ def _whole_quotient(call: TranslatedCall) -> sql.Value:
     return sql.cases((bottom == -1, settle_int(-top.cast("decimal(19, 0)"))), else_=top // safe)
 
 
-def _real_function(name: str, keeps: Callable[[sql.Value], sql.Value] | None = None) -> Run:
+def _real_function(name: str, keeps: Callable[[sql.Typed], sql.Typed] | None = None) -> Run:
     theirs = sql.function(name, "float64")
 
-    def translate(call: TranslatedCall) -> sql.Value:
+    def translate(call: TranslatedCall) -> sql.Typed:
         (value,) = call.values(FLOAT)
         return theirs(value if keeps is None else sql.cases((keeps(value), value), else_=nothing(FLOAT)))
 
     return translate
 
 
-def _above_zero(value: sql.Value) -> sql.Value:
+def _above_zero(value: sql.Typed) -> sql.Typed:
     return value > sql.literal(0.0, "float64")
 
 
-def _from_zero(value: sql.Value) -> sql.Value:
+def _from_zero(value: sql.Typed) -> sql.Typed:
     return value >= sql.literal(0.0, "float64")
 
 
-def _power(call: TranslatedCall) -> sql.Value:
+def _power(call: TranslatedCall) -> sql.Typed:
     base, exponent = call.values(FLOAT)  # settled: NaN to the power 0 would be 1
     # 0 to a negative power is infinite; by a setting of a user's connection the engine raises on it
     zero = sql.literal(0.0, "float64")
@@ -401,29 +401,29 @@ def _power(call: TranslatedCall) -> sql.Value:
     return Cell(sql.cases((is_infinite, infinite), else_=power), FLOAT, raw=True).settled().value
 
 
-def _time_as_text(call: TranslatedCall) -> sql.Value:
+def _time_as_text(call: TranslatedCall) -> sql.Typed:
     return _strftime(call.cells[0].value.cast("timestamp(6)"), sql.literal(str(call.constant(1))))
 
 
 TRANSLATIONS: dict[str, Translation] = {
-    "=": Translation(_compared(operator.eq)),
-    "<>": Translation(_compared(operator.ne)),
-    "<": Translation(_compared(operator.lt)),
-    "<=": Translation(_compared(operator.le)),
-    ">": Translation(_compared(operator.gt)),
-    ">=": Translation(_compared(operator.ge)),
-    "and": Translation(_joined(operator.and_)),
-    "or": Translation(_joined(operator.or_)),
+    "=": Translation(_compared_sql(operator.eq)),
+    "<>": Translation(_compared_sql(operator.ne)),
+    "<": Translation(_compared_sql(operator.lt)),
+    "<=": Translation(_compared_sql(operator.le)),
+    ">": Translation(_compared_sql(operator.gt)),
+    ">=": Translation(_compared_sql(operator.ge)),
+    "and": Translation(_joined_sql(operator.and_)),
+    "or": Translation(_joined_sql(operator.or_)),
     "not": Translation(lambda call: ~widen(call.cells[0], BOOL)),
     "in": Translation(_in),
     "like": Translation(_like),
     "is_null": Translation(lambda call: call.cells[0].value.isnull()),
-    "+": Translation(_sum(operator.add), takes_raw=True),
-    "-": Translation(_sum(operator.sub), takes_raw=True),
-    "*": Translation(_product, takes_raw=True),
-    "/": Translation(_quotient, takes_raw=True),
+    "+": Translation(_sum_sql(operator.add), takes_raw=True),
+    "-": Translation(_sum_sql(operator.sub), takes_raw=True),
+    "*": Translation(_product_sql, takes_raw=True),
+    "/": Translation(_quotient_sql, takes_raw=True),
     "%": Translation(_remainder),
-    "//": Translation(_whole_quotient),
+    "//": Translation(_whole_quotient_sql),
     "sqrt": Translation(_real_function("sqrt", _from_zero)),
     "exp": Translation(_real_function("exp")),
     "ln": Translation(_real_function("ln", _above_zero)),
@@ -432,7 +432,7 @@ TRANSLATIONS: dict[str, Translation] = {
     "power": Translation(_power),
     "strftime": Translation(_time_as_text),
     "negate": Translation(_negation, takes_raw=True),
-    "case": Translation(_case, takes_raw=True),
+    "case": Translation(_case_sql, takes_raw=True),
     "coalesce": Translation(lambda call: sql.coalesce(*call.values(call.kind))),
     "nullif": Translation(_nullif),
     "lower": Translation(lambda call: _folded(call, up=False)),
@@ -449,8 +449,8 @@ TRANSLATIONS: dict[str, Translation] = {
     "substring": Translation(_substring),
     "concat": Translation(_concat),
     "replace": Translation(_replace),
-    "extract": Translation(_part),
+    "extract": Translation(_part_sql),
     "date_trunc": Translation(_start),
-    "date_diff": Translation(_difference),
+    "date_diff": Translation(_difference_sql),
     "add_interval": Translation(_moved),
 }

@@ -169,7 +169,7 @@ def _least_threshold(
     def exceeded(least: int, groups: int) -> arb:
         return ball(DELTA_LEAST) - ((-law.upper_tail(least - weight(groups))).log1p() * groups).expm1()
 
-    about = sorted(_about(noise, float(scale), float(delta), weight, groups_most), reverse=True)
+    about = sorted(_about_keys(noise, float(scale), float(delta), weight, groups_most), reverse=True)
     least = max(1, least_integer(lambda least: is_within(least, delta), int(about[0][0])))
     # The charge: the largest probability among numbers of groups that seem worst, if it is certain that none is worse.
     worst = {1, groups_most, *(groups for _, groups in about[:WORST])}
@@ -178,7 +178,7 @@ def _least_threshold(
     return Threshold(release=release, least=least, delta=charged)
 
 
-def _about(
+def _about_keys(
     noise: NoiseKind, scale: float, delta: float, weight: Callable[[int], int], groups_most: int
 ) -> Iterator[tuple[float, int]]:
     """Yield about which threshold each number of groups needs, and that number: only where to begin a search."""

@@ -159,7 +159,7 @@ def lay_out(query: Query, declaration: Declaration, bounds: Bounds, *, private: 
         layout.released.append(ROWS)
     if units_asked:
         layout.released.append(UNITS)
-    layout.outputs = tuple(layout.made.get(output.name) or _counted(layout, output) for output in asked)
+    layout.outputs = tuple(layout.made.get(output.name) or _counted_output(layout, output) for output in asked)
     return layout
 
 
@@ -294,7 +294,7 @@ def _lay_out_distinct(layout: Layout, output: Output) -> None:
     layout.made[output.name] = planned(output, layout.released.index(parts))
 
 
-def _counted(layout: Layout, output: Output) -> PlannedOutput:
+def _counted_output(layout: Layout, output: Output) -> PlannedOutput:
     """Return COUNT(*) or a count of units, from the release that holds it.
 
     Where a unit has one row in a group, the two are the same number, and either release serves both.

@@ -37,16 +37,16 @@ def plan_with_levels(query: Query, spend: Spend, leaf: Plan, of_noise: Callable[
         return leaf
     sizes = level_sizes(query, leaf.public_keys)
     weights = level_weights(query, spend)
-    whole = _error({tuple(range(len(query.keys))): 1.0}, sizes, weights, leaf)
+    whole = _levels_error({tuple(range(len(query.keys))): 1.0}, sizes, weights, leaf)
     best, best_error, shares = leaf, CLEARLY * whole, dict[Kept, float]()
     for noise in _kinds(spend, leaf):
         plan = leaf if leaf.noise == noise and not _is_long(leaf) else of_noise(noise)
         if _is_long(plan):  # a total would move by the sum of what one unit adds, which this noise does not limit
             continue
-        found, error = _shares(sizes, weights, plan)
+        found, error = _level_shares(sizes, weights, plan)
         if error < best_error:
             best, best_error, shares = plan, error, found
-    return _divided(best, shares, spend) if shares else leaf
+    return _divided_by_level(best, shares, spend) if shares else leaf
 
 
 def level_name(query: Query, kept: Kept) -> str:
@@ -85,7 +85,9 @@ def _is_long(plan: Plan) -> bool:
     )
 
 
-def _shares(sizes: Mapping[Kept, int], weights: Mapping[Kept, float], plan: Plan) -> tuple[dict[Kept, float], float]:
+def _level_shares(
+    sizes: Mapping[Kept, int], weights: Mapping[Kept, float], plan: Plan
+) -> tuple[dict[Kept, float], float]:
     """Return the share of each level, and the table's error with it: the best of a few searches.
 
     Two levels with large shares err more than either of them, so the search also begins at each level that counts most.
@@ -94,7 +96,7 @@ def _shares(sizes: Mapping[Kept, int], weights: Mapping[Kept, float], plan: Plan
     heavy = [kept for kept in sizes if kept != leaf and weights[kept] > 1]
     starts = [{kept: 1.0 if kept == leaf else 0.5 / len(sizes) for kept in sizes}]
     starts += [{kept: HEAVY if kept == most else 1.0 if kept == leaf else 0.1 for kept in sizes} for most in heavy]
-    found = [_searched(_whole(start), sizes, weights, plan) for start in starts]
+    found = [_searched(_summing_to_one(start), sizes, weights, plan) for start in starts]
     shares, error = min(found, key=lambda each: each[1])
     return {kept: share for kept, share in shares.items() if share >= SHARE_LEAST}, error
 
@@ -103,13 +105,13 @@ def _searched(
     shares: dict[Kept, float], sizes: Mapping[Kept, int], weights: Mapping[Kept, float], plan: Plan
 ) -> tuple[dict[Kept, float], float]:
     """Return shares with a smaller error, found by steps of each level in turn."""
-    leaf, best = max(sizes, key=len), _error(shares, sizes, weights, plan)
+    leaf, best = max(sizes, key=len), _levels_error(shares, sizes, weights, plan)
     for _ in range(ROUNDS_MOST):
         before = best
         for kept in sizes:
             for times in STEPS if kept != leaf else STEPS[1:]:
-                tried = _whole(shares | {kept: shares[kept] * times})
-                error = _error(tried, sizes, weights, plan)
+                tried = _summing_to_one(shares | {kept: shares[kept] * times})
+                error = _levels_error(tried, sizes, weights, plan)
                 if error < best * (1 - 1e-6):
                     shares, best = tried, error
         if best > before * (1 - 1e-4):
@@ -117,12 +119,14 @@ def _searched(
     return shares, best
 
 
-def _whole(shares: Mapping[Kept, float]) -> dict[Kept, float]:
+def _summing_to_one(shares: Mapping[Kept, float]) -> dict[Kept, float]:
     total = sum(shares.values())
     return {kept: share / total for kept, share in shares.items()}
 
 
-def _error(shares: Mapping[Kept, float], sizes: Mapping[Kept, int], weights: Mapping[Kept, float], plan: Plan) -> float:
+def _levels_error(
+    shares: Mapping[Kept, float], sizes: Mapping[Kept, int], weights: Mapping[Kept, float], plan: Plan
+) -> float:
     """Return the table's expected error: each level is read off all levels below it and its own noise."""
     variances = {kept: _variance(plan, share) for kept, share in shares.items() if share > 0}
     total = 0.0
@@ -144,7 +148,7 @@ def _variance(plan: Plan, share: float) -> float:
     return (deviation / share) ** 2 if release.noise != "gaussian" else deviation**2 / share
 
 
-def _divided(plan: Plan, shares: Mapping[Kept, float], spend: Spend) -> Plan:
+def _divided_by_level(plan: Plan, shares: Mapping[Kept, float], spend: Spend) -> Plan:
     """Return the plan with noise for the groups at their share, and for each level at its own."""
     leaf = max(shares, key=len)
     levels = [kept for kept in shares if kept != leaf]

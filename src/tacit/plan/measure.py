@@ -52,7 +52,7 @@ def measured_column(
     step = aggregate.step or (facts.step if facts else None) or _own_step(kind, facts, between, float_steps)
     while _is_too_fine(step, between, kind, steps_most):
         step *= 2
-    low, high = _ends(between, step, exact=kind in ("int", "decimal"))
+    low, high = _declared_ends(between, step, exact=kind in ("int", "decimal"))
     if low >= high:
         raise QueryRefused(
             f"the range of {describe(expression)} must hold at least two multiples of its step, {show(step)}"
@@ -95,7 +95,7 @@ def _own_step(kind: str, facts: ColumnFacts | None, between: tuple[Fraction, Fra
     return power_of_two_at_most((between[1] - between[0]) / float_steps)
 
 
-def _ends(between: tuple[Fraction, Fraction], step: Fraction, *, exact: bool) -> tuple[int, int]:
+def _declared_ends(between: tuple[Fraction, Fraction], step: Fraction, *, exact: bool) -> tuple[int, int]:
     """Return the range in steps.
 
     Integers and decimals on their own step stay inside the range; on a coarser step the grid starts below it. A float's

@@ -50,7 +50,7 @@ Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
-class Draft:
+class PlanDraft:
     """A plan in the making: a question, and what earlier passes decided about it from public facts.
 
     It prints what is decided so far.
@@ -73,10 +73,10 @@ class Draft:
         return "\n".join(f"{name}: {value}" for name, value in shown.items() if value is not None) or "nothing yet"
 
 
-Pass = Callable[[Draft], Draft]
+Pass = Callable[[PlanDraft], PlanDraft]
 
 
-def list_keys(draft: Draft) -> Draft:
+def list_keys(draft: PlanDraft) -> PlanDraft:
     """List the public keys, or None where they are found privately; refuse more cells than an answer may have."""
     listed = public_keys(draft.query, draft.declaration)
     if listed is None and draft.spend.delta_keys == 0:
@@ -85,21 +85,21 @@ def list_keys(draft: Draft) -> Draft:
     return replace(draft, public_keys=listed)
 
 
-def bound_units(draft: Draft) -> Draft:
+def bound_units(draft: PlanDraft) -> PlanDraft:
     """Bound the rows in a group and the groups that one unit may have, and say which quantiles are of people."""
     query = with_quantiles_of(draft.query, draft.declaration)
-    rows, groups = _bounds(query, draft.declaration, draft.public_keys)
+    rows, groups = _declared_bounds(query, draft.declaration, draft.public_keys)
     return replace(draft, query=query, unit=UnitBounds(rows, groups, replace=draft.declaration.neighbours == "replace"))
 
 
-def lay_out_parts(draft: Draft) -> Draft:
+def lay_out_parts(draft: PlanDraft) -> PlanDraft:
     """Put columns on their grids, and lay out which parts are released for which outputs."""
     unit = _decided(draft.unit)
     bounds = Bounds(unit.rows, unit.groups, draft.spend.epsilon)
     return replace(draft, layout=lay_out(draft.query, draft.declaration, bounds, private=draft.public_keys is None))
 
 
-def bound_moves(draft: Draft) -> Draft:
+def bound_moves(draft: PlanDraft) -> PlanDraft:
     """Bound how far one unit can move each release: its sensitivity."""
     unit, layout = _decided(draft.unit), _decided(draft.layout)
     found = tuple(
@@ -116,14 +116,14 @@ def bound_moves(draft: Draft) -> Draft:
     return replace(draft, sensitivities=found)
 
 
-def choose_noise(draft: Draft) -> Draft:
+def choose_noise(draft: PlanDraft) -> PlanDraft:
     """Divide the loss, and give each release and each draw the noise that errs less."""
     sensitivities = list(_decided(draft.sensitivities))
     releases, draws = divide(_decided(draft.layout), sensitivities, draft.spend, _decided(draft.unit))
     return replace(draft, releases=releases, quantiles=draws)
 
 
-def set_threshold(draft: Draft) -> Draft:
+def set_threshold(draft: PlanDraft) -> PlanDraft:
     """Set the threshold: a key that is not public is shown if its noisy count of units reaches it."""
     if draft.public_keys is not None:
         return draft
@@ -135,7 +135,7 @@ def set_threshold(draft: Draft) -> Draft:
     return replace(draft, threshold=threshold)
 
 
-def choose_ranking(draft: Draft) -> Draft:
+def choose_ranking(draft: PlanDraft) -> PlanDraft:
     """Decide how the best of the public keys are chosen, where a ranking is asked for."""
     return replace(draft, choice=choice_of(draft.query, draft.public_keys, draft.spend, _decided(draft.unit)))
 
@@ -198,18 +198,18 @@ def _mixed_plan(query: Query, halves: Halves, declaration: Declaration, spend: S
 
 def hand_set_plan(query: Query, declaration: Declaration, spend: Spend) -> Plan:
     """Return the plan of a question whose bounds and ranges are all given by hand; refuse where one is missing."""
-    return _plan(reduce(lambda draft, step: step(draft), PASSES, Draft(query, declaration, spend)))
+    return _plan(reduce(lambda draft, step: step(draft), PASSES, PlanDraft(query, declaration, spend)))
 
 
-def trace(query: Query, declaration: Declaration, spend: Spend) -> Iterator[tuple[str, Draft]]:
+def trace(query: Query, declaration: Declaration, spend: Spend) -> Iterator[tuple[str, PlanDraft]]:
     """Yield the name of each pass and the draft after it, for people who work on the planner; a draft prints."""
-    draft = Draft(query, declaration, spend)
+    draft = PlanDraft(query, declaration, spend)
     for each in PASSES:
         draft = each(draft)
         yield each.__name__, draft
 
 
-def _plan(draft: Draft) -> Plan:
+def _plan(draft: PlanDraft) -> Plan:
     query, declaration = draft.query, draft.declaration
     unit, layout = _decided(draft.unit), _decided(draft.layout)
     return Plan(
@@ -269,7 +269,7 @@ def plan_of_other_noise(query: Query, declaration: Declaration, plan: Plan, fact
     return replace(found, spend=plan.spend, instead_of=plan.noise)
 
 
-def _bounds(query: Query, declaration: Declaration, listed: object) -> tuple[int, int]:
+def _declared_bounds(query: Query, declaration: Declaration, listed: object) -> tuple[int, int]:
     """Return how many rows in a group and how many groups one unit may have; refuse where a bound is missing."""
     if isinstance(declaration.unit, RowUnit):
         return 1, 1

@@ -99,7 +99,7 @@ def shares_of(
         if isinstance(output, Quantile):
             weighed[1][output.draw] += weight * _rank_error(output, layout, unit, noise=noise) ** 2
         elif not isinstance(output, Ranking):  # which has no release, and is asked alone
-            error = _error(output, layout, sensitivities[output.release], noise=noise)
+            error = _release_error(output, layout, sensitivities[output.release], noise=noise)
             weighed[0][output.release] += weight * error**2
     is_asked = True
     if layout.private:  # the count of units decides which groups are shown, so it gets no less than the others
@@ -125,15 +125,15 @@ def _epsilon_to_show(units: int, unit: UnitBounds, spend: Spend) -> float:
     return moves * log(unit.groups / (2 * float(spend.delta_keys))) / (units - 1)
 
 
-def _size(how_far: Sensitivity, *, noise: NoiseKind) -> float:
+def _release_size(how_far: Sensitivity, *, noise: NoiseKind) -> float:
     """Return the standard deviation of the noise at a loss of 1, in steps."""
     return how_far.l1 * sqrt(2) if noise == "laplace" else sqrt(how_far.l2_squared / 2)
 
 
-def _error(output: Released, layout: Layout, how_far: Sensitivity, *, noise: NoiseKind) -> float:
+def _release_error(output: Released, layout: Layout, how_far: Sensitivity, *, noise: NoiseKind) -> float:
     """Return about how many rows of a group the noise is worth in this output, at a loss of 1."""
     parts = layout.released[output.release]
-    size, whole = _size(how_far, noise=noise), float(whole_of(parts[-1], layout.columns))
+    size, whole = _release_size(how_far, noise=noise), float(whole_of(parts[-1], layout.columns))
     match output:
         case CountRows() | CountUnits() | CountDistinct():
             return size * sqrt(len(parts)) / whole

@@ -10,9 +10,9 @@ from tacit.query.after.postprocess import (
     with_intervals,
 )
 from tacit.query.after.spans import (
+    AnswerSpan,
     Moves,
     Parts,
-    Span,
     moves_of,
     parts_of_window,
     rows_read,
@@ -119,7 +119,7 @@ from tacit.query.nodes import (
     Window,
     columns_of,
 )
-from tacit.query.question_json import Rows, question_about, question_from, question_record
+from tacit.query.question_json import RowsSent, question_about, question_from, question_record
 from tacit.query.ranges import ends_of, with_bounds, with_ranges
 from tacit.query.relations import declaration_of, narrowed, no_more_rows_than, relation_mark, unit_aggregate_kind
 from tacit.query.sql.parse import in_dialect, quoted_name

@@ -189,12 +189,12 @@ def _aggregate(aggregate: Aggregate, declaration: Declaration, kinds: ColumnKind
             f"{aggregate.kind} of a constant does not depend on the rows\nhint: use COUNT(*), or name a column"
         )
     if aggregate.kind not in ("count", "count_distinct"):
-        expression = _as_number(_WORDS.get(aggregate.fraction, aggregate.kind), expression, kinds)
+        expression = _as_number_tree(_WORDS.get(aggregate.fraction, aggregate.kind), expression, kinds)
     other = None if aggregate.other is None else _row(aggregate.other, declaration, kinds)
     if aggregate.kind in _PAIRS:
         if other is None:
             raise QueryRefused(f"{aggregate.kind} needs two columns\nhint: {aggregate.kind}('x', 'y')")
-        other = _as_number(aggregate.kind, other, kinds)
+        other = _as_number_tree(aggregate.kind, other, kinds)
         if other == expression:
             raise QueryRefused(
                 f"{aggregate.kind} needs two different columns\nhint: for one column, ask for its variance"
@@ -219,7 +219,7 @@ def _condition_of_units(aggregate: Aggregate, declaration: Declaration) -> Expre
     return case.arguments[0] if case.function == "case" and is_units else None
 
 
-def _as_number(asked: str, expression: Expression, kinds: ColumnKinds) -> Expression:
+def _as_number_tree(asked: str, expression: Expression, kinds: ColumnKinds) -> Expression:
     """Return a number's expression, a condition as 1 or 0; refuse other types."""
     kind = kind_of(expression, kinds)
     if kind.type == "bool":

@@ -24,7 +24,7 @@ def _infix(sign: str) -> "Callable[[Col, Col | Constant], Col]":
 
 def _infix_after(sign: str) -> "Callable[[Col, Constant], Col]":
     """Return the same for a constant that comes first."""
-    return lambda right, left: _read(left)._with(sign, right)
+    return lambda right, left: _read_column(left)._with(sign, right)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -88,11 +88,14 @@ class Col:
         """Return whether it is one of these constants."""
         if isinstance(values, str) or not isinstance(values, Iterable):
             raise QueryRefused("isin takes a list of constants\nhint: tacit.col('ward').isin(['A', 'B'])")
-        return Col(f"{_bracketed(self)} IN ({', '.join(_read(value).text for value in values)})", binds="IN")
+        return Col(f"{_bracketed(self)} IN ({', '.join(_read_column(value).text for value in values)})", binds="IN")
 
     def between(self, low: "Col | Constant", high: "Col | Constant") -> "Col":
         """Return whether it is from low to high, both included."""
-        return Col(f"{_bracketed(self)} BETWEEN {_bracketed(_read(low))} AND {_bracketed(_read(high))}", binds="IN")
+        return Col(
+            f"{_bracketed(self)} BETWEEN {_bracketed(_read_column(low))} AND {_bracketed(_read_column(high))}",
+            binds="IN",
+        )
 
     def is_null(self) -> "Col":
         """Return whether it is NULL."""
@@ -108,7 +111,7 @@ class Col:
 
     def like(self, pattern: str) -> "Col":
         """Return whether a text matches a pattern: % is any run of characters, _ any one."""
-        return Col(f"{_bracketed(self)} LIKE {_read(pattern).text}", binds="IN")
+        return Col(f"{_bracketed(self)} LIKE {_read_column(pattern).text}", binds="IN")
 
     def lower(self) -> "Col":
         """Return a text in lower case."""
@@ -142,10 +145,10 @@ class Col:
     def _with(self, sign: str, other: object) -> "Col":
         chains = sign in ("AND", "OR", "+", "*")
         left = self.text if chains and self.binds == sign else _bracketed(self)
-        return Col(f"{left} {sign} {_bracketed(_read(other))}", binds=sign)
+        return Col(f"{left} {sign} {_bracketed(_read_column(other))}", binds=sign)
 
     def _called(self, name: str, *others: object) -> "Col":
-        return Col(f"{name}({', '.join([self.text, *(_read(other).text for other in others)])})")
+        return Col(f"{name}({', '.join([self.text, *(_read_column(other).text for other in others)])})")
 
 
 def col(name: str) -> Col:
@@ -162,7 +165,7 @@ def written(given: Any) -> Any:
     return given.text if given.name is None else given.name
 
 
-def _read(given: object) -> Col:
+def _read_column(given: object) -> Col:
     if isinstance(given, Col):
         return given
     return Col(show(value_of(given)))

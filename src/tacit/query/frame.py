@@ -186,7 +186,7 @@ class Frame:
 
 def add_where(frame: Frame, text: str | Col) -> Frame:
     """Return the question about the rows for which the expression is true."""
-    condition = _expression(frame, text)
+    condition = _parsed_expression(frame, text)
     both = condition if frame.where is None else Call("and", (frame.where, condition))
     return replace(frame, where=canonical(both, column_kinds(frame.declaration)))
 
@@ -200,7 +200,7 @@ def add_derived(frame: Frame, given: Mapping[str, str | Col]) -> Frame:
             raise QueryRefused(
                 f"derive cannot use the name '{name}': a column already has it\nhint: use a new name, e.g. {name}_2"
             )
-        derived[name] = _expression(replace(frame, derived=derived), text)
+        derived[name] = _parsed_expression(replace(frame, derived=derived), text)
     return replace(frame, derived=derived)
 
 
@@ -226,7 +226,7 @@ def add_keys(
     names = [written(each) for each in flat]
     if not names:
         raise QueryRefused("group_by needs the name of a column\nhint: group_by('ward')")
-    made = tuple(Key(name, _named(frame, name)) for name in names)
+    made = tuple(Key(name, _named_aggregate(frame, name)) for name in names)
     if smallest is not None and keys is not None:
         raise QueryRefused("groups that are listed are not looked for\nhint: give keys= or smallest=, not both")
     listed = None if keys is None else read_public_keys(keys, names)
@@ -347,10 +347,10 @@ def _columns_of_frame(keys: object, names: Sequence[str]) -> list[list[Any]] | N
 
 def _plain_list(column: Any) -> list[Any]:
     listed = column.to_list() if hasattr(column, "to_list") else column.to_pylist()
-    return [_plain(value) for value in listed]
+    return [_plain_name(value) for value in listed]
 
 
-def _plain(value: Any) -> Any:
+def _plain_name(value: Any) -> Any:
     """pandas writes missing values in three ways and dates as its own timestamps; both become Python's."""
     if hasattr(value, "to_pydatetime"):
         return value.to_pydatetime() if value == value else None  # only NaT differs from itself
@@ -383,10 +383,10 @@ def _aggregate(frame: Frame, name: str, asked: object) -> Aggregate:
 def named_or_expression(frame: Frame, text: str) -> Expression:
     """Return what a column's name, a derived one, or an expression written as text stands for."""
     known = not isinstance(text, str) or text in frame.derived or text in frame.declaration.columns
-    return _named(frame, text) if known else _expression(frame, text)
+    return _named_aggregate(frame, text) if known else _parsed_expression(frame, text)
 
 
-def _named(frame: Frame, name: str) -> Expression:
+def _named_aggregate(frame: Frame, name: str) -> Expression:
     if not isinstance(name, str):
         raise QueryRefused(f"a column name must be text, not {type(name).__name__}\nhint: group_by('ward')")
     if name in frame.derived:
@@ -397,7 +397,7 @@ def _named(frame: Frame, name: str) -> Expression:
     return Column(name)
 
 
-def _expression(frame: Frame, given: str | Col) -> Expression:
+def _parsed_expression(frame: Frame, given: str | Col) -> Expression:
     text = given.text if isinstance(given, Col) else given
     return parse_expression(text, frame.declaration, derived=frame.derived, tables=frame.tables)
 

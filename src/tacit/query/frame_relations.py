@@ -57,7 +57,7 @@ def joined_frame(
     """
     if how not in HOWS:
         raise QueryRefused(f"how must be one of {', '.join(HOWS)}\nhint: how='left' keeps rows without a match")
-    pairs = _pairs(on, left, right)
+    pairs = _pairs_to_match(on, left, right)
     known = tables or {left.name: {name: name for name in left.declaration.columns}}
     if how in ("semi", "anti"):
         side, name = marked(left, right, pairs, is_in=False)
@@ -73,7 +73,7 @@ def joined_frame(
     return found.side.relation, Frame(found.side.declaration, within=found.side.steps, tables=made)
 
 
-def _pairs(on: object, left: Side, right: Side) -> list[tuple[Expression, Expression]]:
+def _pairs_to_match(on: object, left: Side, right: Side) -> list[tuple[Expression, Expression]]:
     """Return what must be equal: a column's name, a list of them, or a dict from the left side's to the right's."""
     if isinstance(on, str):
         names: list[tuple[Any, Any]] = [(on, on)]

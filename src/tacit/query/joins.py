@@ -98,18 +98,18 @@ def is_public(relation: Relation) -> bool:
 
 def tables_of(relation: Relation) -> tuple[str, ...]:
     """Return the names of the protected tables that a relation reads, once per reading, the first first."""
-    return tuple(each.name for each in _stored(relation) if isinstance(each, TableRows))
+    return tuple(each.name for each in _stored_side(relation) if isinstance(each, TableRows))
 
 
 def publics_of(relation: Relation) -> tuple[str, ...]:
     """Return the names of the public tables that a relation reads."""
-    return tuple(each.name for each in _stored(relation) if isinstance(each, PublicRows))
+    return tuple(each.name for each in _stored_side(relation) if isinstance(each, PublicRows))
 
 
-def _stored(relation: Relation) -> list[TableRows | PublicRows]:
+def _stored_side(relation: Relation) -> list[TableRows | PublicRows]:
     if isinstance(relation, TableRows | PublicRows):
         return [relation]
-    return [each for source in sources_of(relation) for each in _stored(source)]
+    return [each for source in sources_of(relation) for each in _stored_side(source)]
 
 
 def join(
@@ -140,9 +140,9 @@ def join(
         turned = join(right, left, [(there, here) for here, there in matches], how=how, most=most, once=once)
         return Joined(turned.side, turned.right, turned.left)
     on, bound = _matched(left, right, matches, most)
-    if len(tables_of(left.relation)) + len(_stored(right.relation)) >= TABLES_MAX:
+    if len(tables_of(left.relation)) + len(_stored_side(right.relation)) >= TABLES_MAX:
         raise QueryRefused(f"a question reads at most {TABLES_MAX} tables\nhint: ask several questions")
-    columns, of_left, of_right = _columns(left, right, _same(on, how, once=once))
+    columns, of_left, of_right = _columns_of_side(left, right, _same_column(on, how, once=once))
     relation = Join(left.relation, right.relation, how, on, columns, bound)
     declaration = join_declaration(relation, left.declaration, right.declaration)
     return Joined(Side(relation, declaration, _work(left, right, on)), of_left, of_right)
@@ -256,13 +256,13 @@ def _kind(expression: Expression, side: Side) -> Kind:
 # --- the columns of a join ---
 
 
-def _same(on: Matches, how: JoinKind, *, once: bool) -> dict[str, str]:
+def _same_column(on: Matches, how: JoinKind, *, once: bool) -> dict[str, str]:
     """Return the right side's columns that are the left side's too: an inner join has the same value in both."""
     plain = [(here.name, there.name) for here, there in on if isinstance(here, Column) and isinstance(there, Column)]
     return {there: here for here, there in plain if how == "inner" or (once and here == there)}
 
 
-def _columns(
+def _columns_of_side(
     left: Side, right: Side, same: dict[str, str]
 ) -> tuple[tuple[JoinedColumn, ...], dict[str, str], dict[str, str]]:
     """Return a join's columns, and the names of each side's in it: a name that both sides have is qualified."""
@@ -326,10 +326,10 @@ def join_declaration(relation: Join, left: Declaration, right: Declaration) -> D
     return replace(
         left,
         columns=columns,
-        rows_per_unit=_times(left.rows_per_unit, times),
-        groups_per_unit=_times(left.groups_per_unit, times),
+        rows_per_unit=_times_matched(left.rows_per_unit, times),
+        groups_per_unit=_times_matched(left.groups_per_unit, times),
         rows=left.rows if relation.how == "left" and relation.most == 1 else None,
-        most_rows_per_unit=_times(left.most_rows_per_unit, times),
+        most_rows_per_unit=_times_matched(left.most_rows_per_unit, times),
     )
 
 
@@ -360,7 +360,7 @@ def row_wise_declaration(relation: RowWise, inner: Declaration) -> Declaration:
     return replace(inner, columns=columns, rows=None)
 
 
-def _times(bound: int | None, times: int | None) -> int | None:
+def _times_matched(bound: int | None, times: int | None) -> int | None:
     return None if bound is None or times is None else bound * times
 
 
@@ -379,12 +379,12 @@ def _also(facts: ColumnFacts, public: ColumnFacts) -> ColumnFacts:
 
 def relation_lines(relation: Relation) -> tuple[str, ...]:
     """Return what each join, and each subquery by unit, does to one unit's rows, a line each."""
-    line = _line(relation)
+    line = _match_line(relation)
     before = tuple(each for source in sources_of(relation) for each in relation_lines(source))
     return before if line is None else (*before, line)
 
 
-def _line(relation: Relation) -> str | None:
+def _match_line(relation: Relation) -> str | None:
     if isinstance(relation, SomeUnits):
         share = 100 * (relation.end - relation.first) / PLACES
         return f"Some units: about {share:.4g} %, each with all of its rows, by a salted hash. Stability: 1 unit."
@@ -392,12 +392,12 @@ def _line(relation: Relation) -> str | None:
         by = ", ".join(["each unit", *(show(key.expression) for key in relation.keys)])
         return f"Rows by unit: one for {by}, made of the unit's own rows. Stability: 1 unit."
     if isinstance(relation, Marked):
-        match, public = _named(relation.others, relation.on)
+        match, public = _named_side(relation.others, relation.on)
         whose = "the row alone" if public else "the unit's own rows"
         return f"Match with {match}: a yes or no for each row, from {whose}. Stability: 1 unit."
     if not isinstance(relation, Join):
         return None
-    match, public = _named(relation.right, relation.on)
+    match, public = _named_side(relation.right, relation.on)
     kind = "Left join" if relation.how == "left" else "Join"
     if not public:
         return (
@@ -408,7 +408,7 @@ def _line(relation: Relation) -> str | None:
     return f"{kind} with {match}: each row has {many}. Stability: 1 unit, and {relation.most:,} times its rows."
 
 
-def _named(relation: Relation, on: Matches) -> tuple[str, bool]:
+def _named_side(relation: Relation, on: Matches) -> tuple[str, bool]:
     public = is_public(relation)
     names = publics_of(relation) if public else tables_of(relation)
     meant = {Column(key.name): key.expression for key in relation.columns} if isinstance(relation, RowWise) else {}

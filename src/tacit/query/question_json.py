@@ -182,28 +182,28 @@ def written(given: Sent) -> Any:
 
 
 @dataclass(frozen=True)
-class Rows:
+class RowsSent:
     """Rows and how they are made: the relation, and its JSON."""
 
     relation: Relation
     record: Record
 
     @classmethod
-    def stored(cls, name: str) -> "Rows":
+    def stored(cls, name: str) -> "RowsSent":
         """Return a stored table's own rows."""
         return cls(TableRows(name), {"table": name})
 
     def joined(
-        self, frame: Frame, other: "tuple[Frame, Rows] | Side", *, on: Any, how: Any, most: Any
-    ) -> "tuple[Frame, Rows]":
+        self, frame: Frame, other: "tuple[Frame, RowsSent] | Side", *, on: Any, how: Any, most: Any
+    ) -> "tuple[Frame, RowsSent]":
         """Return two tables under construction as one; the other may be a public one's side."""
         there: Record = {"public": other.name} if isinstance(other, Side) else _side_record(*other)
         right = other if isinstance(other, Side) else frame_side(other[0], other[1].relation)
         relation, made = joined_frame(frame_side(frame, self.relation), right, frame.tables or {}, on, how, most)
-        record = {"join": _side_record(frame, self), "with": there, "on": _pairs(on), "how": how, "most": most}
-        return made, Rows(relation, record)
+        record = {"join": _side_record(frame, self), "with": there, "on": _pairs_record(on), "how": how, "most": most}
+        return made, RowsSent(relation, record)
 
-    def by_unit(self, frame: Frame, asked: Mapping[str, AggregateSpec]) -> "tuple[Frame, Rows]":
+    def by_unit(self, frame: Frame, asked: Mapping[str, AggregateSpec]) -> "tuple[Frame, RowsSent]":
         """Return one row for each unit and group of a table under construction."""
         relation, made = per_unit(frame, self.relation, asked)
         aggregates = [
@@ -216,17 +216,17 @@ class Rows:
             for name, each in asked.items()
         ]
         side = _side_record(replace(frame, keys=(), public_keys=None), self)
-        return made, Rows(relation, {"per_unit": side, "keys": written(frame.keys), "aggregates": aggregates})
+        return made, RowsSent(relation, {"per_unit": side, "keys": written(frame.keys), "aggregates": aggregates})
 
 
-def _side_record(frame: Frame, rows: Rows) -> Record:
+def _side_record(frame: Frame, rows: RowsSent) -> Record:
     if frame.where is None and not frame.derived:
         return rows.record
     derived = tuple(Key(name, each) for name, each in frame.derived.items())
     return {"of": rows.record, "where": written(frame.where), "derived": written(derived)}
 
 
-def _pairs(on: Any) -> list[list[Any]]:
+def _pairs_record(on: Any) -> list[list[Any]]:
     if isinstance(on, str):
         return [[on, on]]
     return [list(pair) for pair in on.items()] if isinstance(on, Mapping) else [[name, name] for name in on]
@@ -241,16 +241,16 @@ def _query(record: object) -> Query:
     if given.get("format") != FORMAT:
         raise InvalidParameter(f"the question's format is not {FORMAT}\nhint: use a client of this server's version")
     after = PostProcessing(
-        having=_expression(given.get("having")),
+        having=_optional_node(given.get("having")),
         order=tuple(map(_ordering, as_list(given.get("order"), "order", KEYS_MAX))),
-        limit=_number(given.get("limit"), "limit", 1),
-        offset=_number(given.get("offset"), "offset", 0) or 0,
+        limit=_optional_number(given.get("limit"), "limit", 1),
+        offset=_optional_number(given.get("offset"), "offset", 0) or 0,
     )
     return Query(
         table=as_text(given.get("table"), "table"),
         outputs=tuple(map(_output, as_list(given.get("outputs"), "outputs", OUTPUTS_MAX))),
-        where=_expression(given.get("where")),
-        keys=tuple(map(_key, as_list(given.get("keys"), "keys", KEYS_MAX))),
+        where=_optional_node(given.get("where")),
+        keys=tuple(map(_key_sent, as_list(given.get("keys"), "keys", KEYS_MAX))),
         public_keys=None if given.get("public_keys") is None else tuple(map(_public_key, given["public_keys"])),
         smallest=read_smallest(given.get("smallest")),
         levels=tuple(
@@ -269,7 +269,7 @@ def _levels(given: tuple[tuple[Any, ...], ...], keys: int) -> tuple[tuple[int, .
     return given
 
 
-def _expression(record: Any, depth: int = 1) -> Expression | None:
+def _optional_node(record: Any, depth: int = 1) -> Expression | None:
     return None if record is None else as_node(record, depth)
 
 
@@ -291,7 +291,7 @@ def as_node(record: Any, depth: int = 1) -> Expression:
     raise InvalidParameter(f"an expression is a column, a value, or a call with its arguments{_LACKING}")
 
 
-def _key(record: Any, kind: str = "a key") -> Key:
+def _key_sent(record: Any, kind: str = "a key") -> Key:
     given = as_object(record, ("name", "expression"), kind)
     return Key(as_text(given.get("name"), f"{kind}'s name"), as_node(given.get("expression")))
 
@@ -316,11 +316,11 @@ def _output(record: Any) -> Output:
         raise InvalidParameter(f"an aggregate is one of {', '.join(known)}{_LACKING}")
     given = as_object(record, ("name", "aggregate", "expression", *_PARTS[found]), f"a {found}")
     parts = {name: _READERS[name](given[name]) for name in _PARTS[found] if given.get(name) is not None}
-    aggregate = Aggregate(found, _expression(given.get("expression")), **parts)
+    aggregate = Aggregate(found, _optional_node(given.get("expression")), **parts)
     return Output(as_text(given.get("name"), "an aggregate's name"), aggregate)
 
 
-def _ends(written: Any) -> tuple[Fraction, Fraction]:
+def _range_sent(written: Any) -> tuple[Fraction, Fraction]:
     low, high = (from_text(end) for end in as_list(written, "between", 2))
     if low >= high:
         raise InvalidParameter("a range must start with its lowest value\nhint: between: [lowest, highest]")
@@ -341,8 +341,8 @@ def _quantile_of(written: Any) -> str:
 
 
 _READERS: dict[str, Callable[[Any], Any]] = {
-    "between": _ends,
-    "other_between": _ends,
+    "between": _range_sent,
+    "other_between": _range_sent,
     "step": lambda written: positive(from_text(written), name="step"),
     "fraction": _fraction,
     "other": as_node,
@@ -378,7 +378,7 @@ def as_text(record: Any, what: str) -> str:
     return record
 
 
-def _number(record: Any, what: str, least: int) -> int | None:
+def _optional_number(record: Any, what: str, least: int) -> int | None:
     return None if record is None else whole(record, name=what, least=least)
 
 
@@ -395,11 +395,11 @@ def question_about(
     """
     given = dict(record) if isinstance(record, dict) else {}
     with _as_doors_make():
-        frame, relation = _rows(given.pop("rows", None), tables, publics)
+        frame, relation = _rows_sent(given.pop("rows", None), tables, publics)
     return question_from(given, frame.declaration, frame.within), relation
 
 
-def _rows(
+def _rows_sent(
     record: object, tables: Callable[[str], Declaration], publics: Callable[[str], Side], depth: int = 1
 ) -> tuple[Frame, Relation]:
     if depth > DEEP_MAX:
@@ -408,7 +408,7 @@ def _rows(
     given = as_object(record, names, "rows")
 
     def inner(name: str) -> tuple[Frame, Relation]:
-        return _rows(given.get(name), tables, publics, depth + 1)
+        return _rows_sent(given.get(name), tables, publics, depth + 1)
 
     if set(given) == {"table"}:
         declaration = tables(as_text(given["table"], "a table"))
@@ -423,20 +423,20 @@ def _rows(
         right = (
             publics(as_text(given["with"]["public"], "a public table"))
             if is_public
-            else frame_side(*_rows(given["with"], tables, publics, depth + 1))
+            else frame_side(*_rows_sent(given["with"], tables, publics, depth + 1))
         )
         relation, made = joined_frame(left, right, frame.tables or {}, _on(given["on"]), given["how"], given["most"])
         return made, relation
     if set(given) == {"per_unit", "keys", "aggregates"}:
         frame, relation = inner("per_unit")
-        units, made = per_unit(_grouped(frame, given["keys"]), relation, _asked(frame, given["aggregates"]))
+        units, made = per_unit(_grouped(frame, given["keys"]), relation, _unit_aggregates(frame, given["aggregates"]))
         return made, units
     raise InvalidParameter(f"rows are a table's, filtered ones, a join's or those by unit{_LACKING}")
 
 
 def _narrowed(frame: Frame, given: Record) -> Frame:
     """Return a table under construction with the filter and the columns that a record has."""
-    for made in [_key(each, "a column") for each in as_list(given["derived"], "derived", 100)]:
+    for made in [_key_sent(each, "a column") for each in as_list(given["derived"], "derived", 100)]:
         if made.name not in frame.derived:  # rows by unit have their own names from the start
             frame = add_derived(frame, {made.name: show(made.expression)})
         _require_same(frame.derived[made.name], made.expression)
@@ -450,7 +450,7 @@ def _narrowed(frame: Frame, given: Record) -> Frame:
 
 
 def _grouped(frame: Frame, record: object) -> Frame:
-    keys = [_key(each) for each in as_list(record, "keys", PAIRS_MAX)]
+    keys = [_key_sent(each) for each in as_list(record, "keys", PAIRS_MAX)]
     if not keys:
         return frame
     grouped = add_keys(frame, [key.name for key in keys])
@@ -459,7 +459,7 @@ def _grouped(frame: Frame, record: object) -> Frame:
     return grouped
 
 
-def _asked(frame: Frame, record: object) -> dict[str, AggregateSpec]:
+def _unit_aggregates(frame: Frame, record: object) -> dict[str, AggregateSpec]:
     asked: dict[str, AggregateSpec] = {}
     for each in as_list(record, "aggregates", AGGREGATES_MAX):
         given = as_object(each, ("name", "aggregate", "expression", "fraction"), "an aggregate of a unit")

@@ -146,7 +146,7 @@ def range_of(expression: Expression, columns: Mapping[str, ColumnFacts], kinds: 
 
     A bool counts as 0 or 1. The range of a constant goes to 0, so that its ends differ.
     """
-    low, high = _range(expression, columns, kinds)
+    low, high = _range_of_tree(expression, columns, kinds)
     if -low > WIDEST or high > WIDEST:
         return None
     if low == high:
@@ -159,11 +159,11 @@ def ends_of(expression: Expression, declaration: Declaration) -> tuple[Fraction 
 
     One bound may be known without the other: a length is never negative, for any text.
     """
-    low, high = _range(expression, declaration.columns, column_kinds(declaration))
+    low, high = _range_of_tree(expression, declaration.columns, column_kinds(declaration))
     return (None if -low > WIDEST else low), (None if high > WIDEST else high)
 
 
-def _range(expression: Expression, columns: Mapping[str, ColumnFacts], kinds: ColumnKinds) -> Range:
+def _range_of_tree(expression: Expression, columns: Mapping[str, ColumnFacts], kinds: ColumnKinds) -> Range:
     if isinstance(expression, Value):
         constant = expression.value
         if not isinstance(constant, bool | int | float | Fraction):
@@ -178,19 +178,19 @@ def _range(expression: Expression, columns: Mapping[str, ColumnFacts], kinds: Co
     if rule is None or not isinstance(expression, Call):
         is_bool = kind_of(expression, kinds).type == "bool"
         return (Fraction(0), Fraction(1)) if is_bool else _UNKNOWN
-    low, high = rule(expression, lambda part: _range(part, columns, kinds))
+    low, high = rule(expression, lambda part: _range_of_tree(part, columns, kinds))
     return (-_INFINITE if -low > WIDEST else low), (_INFINITE if high > WIDEST else high)
 
 
-def _ends(numbers: Iterable[Fraction]) -> Range:
+def _ends_of(numbers: Iterable[Fraction]) -> Range:
     listed = list(numbers)
     return min(listed), max(listed)
 
 
-def _chosen(parts: Iterable[Expression], inner: RangeOf) -> Range:
+def _chosen_range(parts: Iterable[Expression], inner: RangeOf) -> Range:
     """Return the range of a value that is one of several; NULL is outside every range."""
     ends = [end for part in parts if not _is_null(part) for end in inner(part)]
-    return _ends(ends) if ends else _UNKNOWN
+    return _ends_of(ends) if ends else _UNKNOWN
 
 
 def _is_null(expression: Expression) -> bool:
@@ -198,39 +198,39 @@ def _is_null(expression: Expression) -> bool:
 
 
 def _any(call: Call, inner: RangeOf) -> Range:
-    return _chosen(call.arguments, inner)
+    return _chosen_range(call.arguments, inner)
 
 
 def _first(call: Call, inner: RangeOf) -> Range:
     return inner(call.arguments[0])
 
 
-def _sum(call: Call, inner: RangeOf) -> Range:
+def _sum_range(call: Call, inner: RangeOf) -> Range:
     (low, high), (other_low, other_high) = map(inner, call.arguments)
     return low + other_low, high + other_high
 
 
-def _difference(call: Call, inner: RangeOf) -> Range:
+def _difference_range(call: Call, inner: RangeOf) -> Range:
     (low, high), (other_low, other_high) = map(inner, call.arguments)
     return low - other_high, high - other_low
 
 
-def _product(call: Call, inner: RangeOf) -> Range:
+def _product_range(call: Call, inner: RangeOf) -> Range:
     left, right = map(inner, call.arguments)
     if call.arguments[0] == call.arguments[1]:  # a square
-        return _ends(end * end for end in _apart_from_zero(left))
-    return _ends(one * other for one, other in product(left, right))
+        return _ends_of(end * end for end in _apart_from_zero(left))
+    return _ends_of(one * other for one, other in product(left, right))
 
 
-def _quotient(call: Call, inner: RangeOf) -> Range:
+def _quotient_range(call: Call, inner: RangeOf) -> Range:
     top, bottom = map(inner, call.arguments)
     if bottom[0] <= 0 <= bottom[1]:
         return _UNKNOWN
-    return _ends(one / other for one, other in product(top, bottom))
+    return _ends_of(one / other for one, other in product(top, bottom))
 
 
-def _whole_quotient(call: Call, inner: RangeOf) -> Range:
-    low, high = _quotient(call, inner)
+def _whole_quotient_range(call: Call, inner: RangeOf) -> Range:
+    low, high = _quotient_range(call, inner)
     return Fraction(low // 1), Fraction(high // 1)
 
 
@@ -261,7 +261,7 @@ def _constants(call: Call, inner: RangeOf) -> list[Fraction]:
     return [inner(part)[0] for part in call.arguments if isinstance(part, Value) and not _is_null(part)]
 
 
-def _rounded(call: Call, inner: RangeOf) -> Range:
+def _rounded_range(call: Call, inner: RangeOf) -> Range:
     low, high = inner(call.arguments[0])
     places = call.arguments[1] if call.function == "round" and len(call.arguments) == 2 else Value(0, "int")
     given = places.value if isinstance(places, Value) and isinstance(places.value, int) else 0
@@ -269,27 +269,27 @@ def _rounded(call: Call, inner: RangeOf) -> Range:
     return low // unit * unit, -(-high // unit) * unit
 
 
-def _part(call: Call, _inner: RangeOf) -> Range:
+def _part_range(call: Call, _inner: RangeOf) -> Range:
     part = call.arguments[0]
     low, high = _PARTS.get(str(part.value), _UNKNOWN) if isinstance(part, Value) else _UNKNOWN
     return Fraction(low), Fraction(high)
 
 
 _RULES: dict[str, Callable[[Call, RangeOf], Range]] = {
-    "+": _sum,
-    "-": _difference,
-    "*": _product,
-    "/": _quotient,
-    "//": _whole_quotient,
+    "+": _sum_range,
+    "-": _difference_range,
+    "*": _product_range,
+    "/": _quotient_range,
+    "//": _whole_quotient_range,
     "%": _remainder,
-    "negate": lambda call, inner: _ends(-end for end in inner(call.arguments[0])),
-    "abs": lambda call, inner: _ends(map(abs, _apart_from_zero(inner(call.arguments[0])))),
-    "case": lambda call, inner: _chosen((*call.arguments[1:-1:2], call.arguments[-1]), inner),
+    "negate": lambda call, inner: _ends_of(-end for end in inner(call.arguments[0])),
+    "abs": lambda call, inner: _ends_of(map(abs, _apart_from_zero(inner(call.arguments[0])))),
+    "case": lambda call, inner: _chosen_range((*call.arguments[1:-1:2], call.arguments[-1]), inner),
     "coalesce": _any,
     "least": _least,
     "greatest": _greatest,
-    "extract": _part,
+    "extract": _part_range,
     **dict.fromkeys(("nullif", "cast_float", "cast_decimal"), _first),
-    **dict.fromkeys(("round", "floor", "ceil", "cast_int"), _rounded),
+    **dict.fromkeys(("round", "floor", "ceil", "cast_int"), _rounded_range),
     **dict.fromkeys(("length", "sqrt", "exp"), lambda _call, _inner: (Fraction(0), _INFINITE)),
 }

@@ -214,7 +214,7 @@ def _key_facts(expression: Expression, inner: Declaration, kinds: Mapping[str, K
 
 
 def _output_facts(aggregate: UnitAggregate, inner: Declaration, kinds: Mapping[str, Kind]) -> ColumnFacts:
-    known = _facts(unit_aggregate_kind(aggregate, kinds), _range(aggregate, inner, kinds))
+    known = _facts(unit_aggregate_kind(aggregate, kinds), _range_of_aggregate(aggregate, inner, kinds))
     return replace(known, least=_least(aggregate, inner, kinds))
 
 
@@ -239,7 +239,7 @@ def _least(aggregate: UnitAggregate, inner: Declaration, kinds: Mapping[str, Kin
     return low if aggregate.kind in ("mean", "min", "max") else None
 
 
-def _range(aggregate: UnitAggregate, inner: Declaration, kinds: Mapping[str, Kind]) -> Range | None:
+def _range_of_aggregate(aggregate: UnitAggregate, inner: Declaration, kinds: Mapping[str, Kind]) -> Range | None:
     """Return the range that follows from the declaration, if any does."""
     most = inner.most_rows_per_unit
     expression = aggregate.expression

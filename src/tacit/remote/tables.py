@@ -30,7 +30,7 @@ from tacit.query import (
     Frame,
     PublicRows,
     Query,
-    Rows,
+    RowsSent,
     Side,
     TableRows,
     question_record,
@@ -81,7 +81,7 @@ class RemoteTable(Verbs["RemoteQuestion"]):
     frame: Frame
     hold: str
     name: str  # of the table that is asked, which the path of a request has
-    rows: Rows  # the definition of its rows, if they are not the table's own
+    rows: RowsSent  # the definition of its rows, if they are not the table's own
 
     def _with(self, frame: Frame) -> Self:
         return replace(self, frame=frame)
@@ -223,7 +223,7 @@ class Server(Curator, Mapping[str, RemoteTable]):
         if name not in self._tables:
             record = self._wire.send("GET", path_of("tables", str(name))).record
             frame = Frame(declaration_from(record["declaration"]))
-            self._tables[name] = RemoteTable(self._wire, frame, record["hold"], str(name), Rows.stored(str(name)))
+            self._tables[name] = RemoteTable(self._wire, frame, record["hold"], str(name), RowsSent.stored(str(name)))
         return self._tables[name]
 
     def public(self, name: str) -> RemotePublic:

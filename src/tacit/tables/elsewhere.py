@@ -40,7 +40,7 @@ class BatchRecipe:
     lent: Mapping[str, pa.Table]
 
 
-def recipe_of(source: Source, relation: sql.Table) -> BatchRecipe:
+def recipe_of(source: Source, relation: sql.Relation) -> BatchRecipe:
     """Return how a relation over rows elsewhere is computed, batch by batch, from the columns that it names."""
     elsewhere = source.elsewhere
     if elsewhere is None:

@@ -149,7 +149,7 @@ def _elsewhere_into(elsewhere: Elsewhere, others: Mapping[str, str], backend: sq
     return replace(source, elsewhere=elsewhere, others={**source.others, **others}, columns=columns)
 
 
-def run_public(relation: sql.Table) -> pa.Table:
+def run_public(relation: sql.Relation) -> pa.Table:
     """Return the rows of a relation over public tables, from an engine for these alone; they are no secret."""
     with no_warnings():
         return _public_engine(os.getpid()).to_arrow(relation)
@@ -342,7 +342,7 @@ def _from_stored(stored: StoredTable, written: Mapping[str, WrittenFacts], *, st
     return replace(source, aliases=stored.aliases, written=stored.written, rounded=rounded, instants=instants)
 
 
-def _plain_cells(table: sql.Stored) -> sql.Table:
+def _plain_cells(table: sql.Stored) -> sql.Relation:
     """Return a DuckDB user's table with every text compared by its bytes, and every time in microseconds.
 
     An ENUM is hashed by its code, which another row's value can change, and a collation takes different units or keys

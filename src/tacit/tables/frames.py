@@ -107,7 +107,7 @@ def _series(series: Any, name: str) -> pa.ChunkedArray:
             values = values.cast(pa.large_string())
         return values.take(pa.array(codes, pa.int64(), mask=codes < 0))
     if str(series.dtype) == "object" or getattr(series.dtype, "storage", None) == "python":
-        return pa.chunked_array([pa.array([_text(cell) for cell in series], pa.large_string())])
+        return pa.chunked_array([pa.array([_cell_text(cell) for cell in series], pa.large_string())])
     try:
         array = pa.array(series, from_pandas=True)
     except Exception:  # noqa: BLE001 - its text may quote a cell
@@ -118,7 +118,7 @@ def _series(series: Any, name: str) -> pa.ChunkedArray:
     return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
 
 
-def _text(cell: Any) -> str | None:
+def _cell_text(cell: Any) -> str | None:
     """Return an object cell as text, or NULL if its text is incomplete; nothing fails.
 
     Two cells get the same text only if they are written alike, so no two ids become one. A lone surrogate, which UTF-8

@@ -73,7 +73,7 @@ class HandedTable:
     # views of the rows with some columns, each made once
     _views: dict[tuple[str, ...], str] = field(default_factory=dict, init=False, compare=False)
 
-    def reading(self, relation: sql.Table) -> sql.Table:
+    def reading(self, relation: sql.Relation) -> sql.Relation:
         """Return the relation over the cheapest way to read the view that is safe for the columns it names."""
         fields = relation.columns_named()
         named = [each for each in self.readings if each.name in fields]

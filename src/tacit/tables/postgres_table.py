@@ -185,10 +185,10 @@ def written(wanted: WantedRows, facts: TableFacts) -> str | None:
     column = facts.columns.get(wanted.column)
     if column is None or column.type != wanted.type:
         return None
-    return _compared(column, wanted, is_utf8=facts.is_utf8)
+    return _compared_column(column, wanted, is_utf8=facts.is_utf8)
 
 
-def _compared(column: PostgresColumn, wanted: WantedRows, *, is_utf8: bool) -> str | None:
+def _compared_column(column: PostgresColumn, wanted: WantedRows, *, is_utf8: bool) -> str | None:
     # the cells as they are sent: what is NULL there is NULL for us
     cell, kind = column.sql, column.type
     if wanted.operator in ("is_null", "is_not_null"):

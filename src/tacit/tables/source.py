@@ -64,7 +64,7 @@ class Opened(Protocol):
 class Source:
     """A protected table, ready for an engine. Its rows are secret; its name and the types of its columns are public."""
 
-    table: sql.Table
+    table: sql.Relation
     backend: sql.Connection
     columns: Mapping[str, ColumnFacts]
     stem: str  # the table's name if the curator gives no other
@@ -114,7 +114,7 @@ class Source:
         """Return a text that changes when a file of the source is written; None if there is no file."""
         return written_stamp(self.written) if self.written else None
 
-    def fetch(self, relation: sql.Table) -> pa.Table:
+    def fetch(self, relation: sql.Relation) -> pa.Table:
         """Return a relation's rows."""
         self._refuse_empty()
         with stopping():
@@ -124,7 +124,7 @@ class Source:
             return found
         return pa.Table.from_batches([plain_batch(each, schema) for each in found.to_batches()], schema)
 
-    def stream(self, relation: sql.Table, batch_rows: int) -> pa.RecordBatchReader:
+    def stream(self, relation: sql.Relation, batch_rows: int) -> pa.RecordBatchReader:
         """Return a DuckDB relation's rows in batches, made as they are read."""
         self._refuse_empty()
         reuse_freed_memory()
@@ -140,7 +140,7 @@ class Source:
         if self.elsewhere is not None:
             raise TypeError("these rows are in another engine and must be read there")
 
-    def _read(self, relation: sql.Table) -> sql.Table:
+    def _read(self, relation: sql.Relation) -> sql.Relation:
         for files in self.files:
             relation = files.reading(relation)
         return relation
@@ -162,7 +162,7 @@ def _is_bool8(kind: pa.DataType) -> bool:
 
 
 def described(
-    table: sql.Table,
+    table: sql.Relation,
     backend: sql.Connection,
     written: Mapping[str, WrittenFacts],
     *,

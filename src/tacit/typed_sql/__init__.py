@@ -7,10 +7,10 @@
 No cast raises, every name and text is quoted in one place, and the type of every value is known before it is run.
 """
 
-from tacit.typed_sql.selects import Connection, Lent, Stored, Table, connected, sql_of
+from tacit.typed_sql.selects import Connection, Lent, Relation, Stored, connected, sql_of
 from tacit.typed_sql.types import Type, decimal
 from tacit.typed_sql.values import (
-    Value,
+    Typed,
     cases,
     coalesce,
     dense_rank,

@@ -17,17 +17,17 @@ import duckdb
 import pyarrow as pa
 
 from tacit.typed_sql.types import INT64, Type, of_arrow, stored
-from tacit.typed_sql.values import Column, Constant, Value, as_value, columns_in, quoted
+from tacit.typed_sql.values import ColumnValue, Constant, Typed, as_value, columns_in, quoted
 
-Given = str | Value | Sequence[str | Value]
+Given = str | Typed | Sequence[str | Typed]
 
 
-class Table:
+class Relation:
     """Rows with columns of known types."""
 
     __slots__ = ("__weakref__", "kinds", "sources", "views")
 
-    def __init__(self, kinds: Mapping[str, Type], *sources: "Table") -> None:
+    def __init__(self, kinds: Mapping[str, Type], *sources: "Relation") -> None:
         self.kinds = dict(kinds)
         self.sources = sources
         # other views by which stored tables are read here, by the stored table's full name
@@ -44,76 +44,76 @@ class Table:
         """Return the type of each column."""
         return dict(self.kinds)
 
-    def __getitem__(self, name: str) -> Column:
-        return Column(self, name, self.kinds[name])
+    def __getitem__(self, name: str) -> ColumnValue:
+        return ColumnValue(self, name, self.kinds[name])
 
     # --- one more SELECT ---
 
-    def select(self, /, *given: Given, **named: Value | Constant) -> "Table":
+    def select(self, /, *given: Given, **named: Typed | Constant) -> "Relation":
         """Return these columns and values alone."""
         return Select(self, self._given(given, named))
 
-    def mutate(self, /, *given: Given, **named: Value | Constant) -> "Table":
+    def mutate(self, /, *given: Given, **named: Typed | Constant) -> "Relation":
         """Return all columns, and further ones beside them or in their place."""
         return Select(self, {**{name: self[name] for name in self.kinds}, **self._given(given, named)})
 
-    def drop(self, *names: str) -> "Table":
+    def drop(self, *names: str) -> "Relation":
         """Return all columns but these."""
         return Select(self, {name: self[name] for name in self.kinds if name not in names}) if names else self
 
-    def filter(self, conditions: Value | Sequence[Value]) -> "Table":
+    def filter(self, conditions: Typed | Sequence[Typed]) -> "Relation":
         """Return the rows for which all conditions hold."""
-        return Filter(self, [conditions] if isinstance(conditions, Value) else conditions)
+        return Filter(self, [conditions] if isinstance(conditions, Typed) else conditions)
 
-    def distinct(self) -> "Table":
+    def distinct(self) -> "Relation":
         """Return each different row once."""
-        return Distinct(self)
+        return DistinctRows(self)
 
     def group_by(self, *keys: Given) -> "Grouped":
         """Return the rows as groups of those with equal keys."""
         return Grouped(self, list(self._listed(keys)))
 
-    def agg(self, /, *given: Given, **named: Value | Constant) -> "Table":
+    def agg(self, /, *given: Given, **named: Typed | Constant) -> "Relation":
         """Return one row of aggregates of all rows."""
-        return Aggregate(self, [], self._given(given, named))
+        return Aggregation(self, [], self._given(given, named))
 
-    def count(self) -> Value:
+    def count(self) -> Typed:
         """Return the number of rows, an aggregate."""
-        return Value(("COUNT(*)",), INT64)
+        return Typed(("COUNT(*)",), INT64)
 
-    def inner_join(self, right: "Table", matches: Value | Sequence[Value]) -> "Table":
+    def inner_join(self, right: "Relation", matches: Typed | Sequence[Typed]) -> "Relation":
         """Return the pairs of rows that match; a column that both have is this table's."""
-        return Join(self, right, [matches] if isinstance(matches, Value) else matches, "INNER")
+        return JoinedRows(self, right, [matches] if isinstance(matches, Typed) else matches, "INNER")
 
-    def left_join(self, right: "Table", matches: Value | Sequence[Value]) -> "Table":
+    def left_join(self, right: "Relation", matches: Typed | Sequence[Typed]) -> "Relation":
         """Return the same with each row that has no match once, beside NULLs."""
-        return Join(self, right, [matches] if isinstance(matches, Value) else matches, "LEFT")
+        return JoinedRows(self, right, [matches] if isinstance(matches, Typed) else matches, "LEFT")
 
-    def _listed(self, given: Iterable[Given]) -> Iterator[Value]:
+    def _listed(self, given: Iterable[Given]) -> Iterator[Typed]:
         for each in given:
-            for one in [each] if isinstance(each, str | Value) else each:
+            for one in [each] if isinstance(each, str | Typed) else each:
                 yield self[one] if isinstance(one, str) else one
 
-    def _given(self, given: Iterable[Given], named: Mapping[str, Value | Constant]) -> dict[str, Value]:
+    def _given(self, given: Iterable[Given], named: Mapping[str, Typed | Constant]) -> dict[str, Typed]:
         found = {_label_of(value): value for value in self._listed(given)}
         return found | {name: as_value(value) for name, value in named.items()}
 
     # --- what it is made of ---
 
-    def values(self) -> Iterable[Value]:
+    def values(self) -> Iterable[Typed]:
         """Yield the values that this SELECT names itself."""
         return ()
 
-    def equals(self, other: "Table") -> bool:
+    def equals(self, other: "Relation") -> bool:
         """Return whether both are the same stored table, or the same relation."""
         if isinstance(self, Stored) and isinstance(other, Stored):
             return self.full_name == other.full_name and self.connection is other.connection
         return self is other
 
-    def tables(self) -> "list[Table]":
+    def tables(self) -> "list[Relation]":
         """Return this relation and all that it is made of, each once."""
-        found: dict[int, Table] = {}
-        waiting: list[Table] = [self]
+        found: dict[int, Relation] = {}
+        waiting: list[Relation] = [self]
         while waiting:
             each = waiting.pop()
             if id(each) not in found:
@@ -133,20 +133,20 @@ class Table:
         """Return the name of every column that is named anywhere in it."""
         return {each.column for each in columns_in(value for table in self.tables() for value in table.values())}
 
-    def reading(self, table: "Stored", view: str) -> "Table":
+    def reading(self, table: "Stored", view: str) -> "Relation":
         """Return the same relation, in which a stored table is read by another view of its rows."""
         again = copy.copy(self)
         again.views = {**self.views, table.full_name: view}
         return again
 
 
-def _label_of(value: Value) -> str:
+def _label_of(value: Typed) -> str:
     if value.label is None:
         raise TypeError("a value needs a name to be a column")
     return value.label
 
 
-class Stored(Table):
+class Stored(Relation):
     """A table or view of a connection."""
 
     __slots__ = ("connection", "database", "name")
@@ -166,7 +166,7 @@ class Stored(Table):
 _numbers = itertools.count()
 
 
-class Lent(Table):
+class Lent(Relation):
     """An Arrow table that is lent to a connection as long as a relation of it is held."""
 
     __slots__ = ("data", "name")
@@ -176,81 +176,83 @@ class Lent(Table):
         self.data, self.name = data, f"tacit_lent_{next(_numbers)}"
 
 
-class Select(Table):
+class Select(Relation):
     """Values of each row of another relation."""
 
     __slots__ = ("given",)
 
-    def __init__(self, source: Table, given: Mapping[str, Value]) -> None:
+    def __init__(self, source: Relation, given: Mapping[str, Typed]) -> None:
         super().__init__({name: value.dtype for name, value in given.items()}, source)
         self.given = given
 
-    def values(self) -> Iterable[Value]:
+    def values(self) -> Iterable[Typed]:
         """Return the selected values."""
         return self.given.values()
 
 
-class Filter(Table):
+class Filter(Relation):
     """The rows of another relation for which conditions hold."""
 
     __slots__ = ("conditions",)
 
-    def __init__(self, source: Table, conditions: Sequence[Value]) -> None:
+    def __init__(self, source: Relation, conditions: Sequence[Typed]) -> None:
         super().__init__(source.kinds, source)
         self.conditions = conditions
 
-    def values(self) -> Iterable[Value]:
+    def values(self) -> Iterable[Typed]:
         """Return the conditions."""
         return self.conditions
 
 
-class Distinct(Table):
+class DistinctRows(Relation):
     """The different rows of another relation."""
 
     __slots__ = ()
 
-    def __init__(self, source: Table) -> None:
+    def __init__(self, source: Relation) -> None:
         super().__init__(source.kinds, source)
 
 
 class Grouped:
     """Rows in groups, before anything is computed of them."""
 
-    def __init__(self, source: Table, keys: list[Value]) -> None:
+    def __init__(self, source: Relation, keys: list[Typed]) -> None:
         self._source, self._keys = source, keys
 
-    def agg(self, /, *given: Given, **named: Value | Constant) -> Table:
+    def agg(self, /, *given: Given, **named: Typed | Constant) -> Relation:
         """Return one row for each group: its keys, and aggregates of its rows."""
-        return Aggregate(self._source, self._keys, self._source._given(given, named))
+        return Aggregation(self._source, self._keys, self._source._given(given, named))
 
 
-class Aggregate(Table):
+class Aggregation(Relation):
     """Aggregates of the groups of another relation, or of all of its rows."""
 
     __slots__ = ("given", "keys")
 
-    def __init__(self, source: Table, keys: list[Value], given: Mapping[str, Value]) -> None:
+    def __init__(self, source: Relation, keys: list[Typed], given: Mapping[str, Typed]) -> None:
         self.keys, self.given = {_label_of(each): each for each in keys}, given
         super().__init__({name: value.dtype for name, value in (self.keys | dict(given)).items()}, source)
 
-    def values(self) -> Iterable[Value]:
+    def values(self) -> Iterable[Typed]:
         """Yield the keys and the aggregates."""
         return itertools.chain(self.keys.values(), self.given.values())
 
 
-class Join(Table):
+class JoinedRows(Relation):
     """Pairs of rows of two relations that match."""
 
     __slots__ = ("how", "left", "matches", "right")
 
-    def __init__(self, left: Table, right: Table, matches: Sequence[Value], how: Literal["INNER", "LEFT"]) -> None:
+    def __init__(
+        self, left: Relation, right: Relation, matches: Sequence[Typed], how: Literal["INNER", "LEFT"]
+    ) -> None:
         if left is right:
             raise TypeError("a relation is not joined with itself: its columns would be taken for each other's")
         more = {name: kind for name, kind in right.kinds.items() if name not in left.kinds}
         super().__init__({**left.kinds, **more}, left, right)
         self.left, self.right, self.matches, self.how = left, right, matches, how
 
-    def values(self) -> Iterable[Value]:
+    def values(self) -> Iterable[Typed]:
         """Yield the conditions of a match, and the columns of both sides."""
         own = (self.left[name] for name in self.left.columns)
         return itertools.chain(self.matches, own, (self.right[name] for name in self.right.columns))
@@ -259,10 +261,10 @@ class Join(Table):
 # --- relations as SQL ---
 
 
-Scope = tuple[tuple[Table, str], ...]  # the relations that a SELECT reads, each with the name that it has there
+Scope = tuple[tuple[Relation, str], ...]  # the relations that a SELECT reads, each with the name that it has there
 
 
-def sql_of(relation: Table) -> str:
+def sql_of(relation: Relation) -> str:
     """Return a relation as SQL."""
     return _Writer(relation).sql
 
@@ -270,7 +272,7 @@ def sql_of(relation: Table) -> str:
 class _Writer:
     """Writes one relation."""
 
-    def __init__(self, relation: Table) -> None:
+    def __init__(self, relation: Relation) -> None:
         self._views = relation.views
         self._names = 0
         read = Counter(id(source) for table in relation.tables() for source in table.sources)
@@ -284,7 +286,7 @@ class _Writer:
         self._names += 1
         return f"t{self._names - 1}"
 
-    def _from(self, table: Table) -> tuple[str, str]:
+    def _from(self, table: Relation) -> tuple[str, str]:
         """Return the words after FROM, and the name that the relation has there."""
         if isinstance(table, Stored):
             written = self._views.get(table.full_name)
@@ -301,57 +303,57 @@ class _Writer:
         name = self._name()
         return f"{source} AS {name}", name
 
-    def _query(self, table: Table) -> str:
-        if isinstance(table, Join):
+    def _query(self, table: Relation) -> str:
+        if isinstance(table, JoinedRows):
             return self._joined(table)
         source, name = self._from(table.sources[0] if table.sources else table)
         if not table.sources:
             return f"SELECT * FROM {source}"  # noqa: S608 - every name is quoted
-        if isinstance(table, Distinct):
+        if isinstance(table, DistinctRows):
             return f"SELECT DISTINCT * FROM {source}"  # noqa: S608 - every name is quoted
         scope = ((table.sources[0], name),)
         if isinstance(table, Filter):
-            conditions = " AND ".join(_text(each, scope) for each in table.conditions)
+            conditions = " AND ".join(_relation_text(each, scope) for each in table.conditions)
             return f"SELECT * FROM {source} WHERE {conditions}"  # noqa: S608 - every name is quoted
-        if isinstance(table, Aggregate):
-            columns = _columns(table.keys | dict(table.given), scope)
+        if isinstance(table, Aggregation):
+            columns = _columns_sql(table.keys | dict(table.given), scope)
             groups = ", ".join(str(1 + index) for index in range(len(table.keys)))
             return f"SELECT {columns} FROM {source}" + (f" GROUP BY {groups}" if groups else "")  # noqa: S608
         if isinstance(table, Select):
-            return f"SELECT {_columns(dict(table.given), scope)} FROM {source}"  # noqa: S608 - every name is quoted
+            return f"SELECT {_columns_sql(dict(table.given), scope)} FROM {source}"  # noqa: S608 - every name is quoted
         raise TypeError(f"a {type(table).__name__} is not written as SQL")
 
-    def _joined(self, table: Join) -> str:
+    def _joined(self, table: JoinedRows) -> str:
         (left, mine), (right, theirs) = self._from(table.left), self._from(table.right)
         scope = ((table.left, mine), (table.right, theirs))
         columns = [f"{mine}.{quoted(name)}" for name in table.left.columns]
         columns += [f"{theirs}.{quoted(name)}" for name in table.right.columns if name not in table.left.kinds]
-        matches = " AND ".join(_text(each, scope) for each in table.matches)
+        matches = " AND ".join(_relation_text(each, scope) for each in table.matches)
         return f"SELECT {', '.join(columns)} FROM {left} {table.how} JOIN {right} ON {matches}"  # noqa: S608
 
 
-def _columns(values: dict[str, Value], scope: Scope) -> str:
-    return ", ".join(f"{_text(value, scope)} AS {quoted(name)}" for name, value in values.items())
+def _columns_sql(values: dict[str, Typed], scope: Scope) -> str:
+    return ", ".join(f"{_relation_text(value, scope)} AS {quoted(name)}" for name, value in values.items())
 
 
-def _text(value: Value, scope: Scope) -> str:
+def _relation_text(value: Typed, scope: Scope) -> str:
     written: list[str] = []
-    _write(value, scope, written)
+    _write_select(value, scope, written)
     return "".join(written)
 
 
-def _write(value: Value, scope: Scope, written: list[str]) -> None:
-    if isinstance(value, Column):
-        written.append(_column(value, scope))
+def _write_select(value: Typed, scope: Scope, written: list[str]) -> None:
+    if isinstance(value, ColumnValue):
+        written.append(_column_sql(value, scope))
         return
     for piece in value.pieces:
         if isinstance(piece, str):
             written.append(piece)
         else:
-            _write(piece, scope, written)
+            _write_select(piece, scope, written)
 
 
-def _column(value: Column, scope: Scope) -> str:
+def _column_sql(value: ColumnValue, scope: Scope) -> str:
     """Return a column with the name of the relation that it is read from: its own, or the first that has the column."""
     found = [name for table, name in scope if table is value.table]
     found = found or [name for table, name in scope if _has(table, value)]
@@ -360,7 +362,7 @@ def _column(value: Column, scope: Scope) -> str:
     return f"{found[0]}.{quoted(value.column)}"
 
 
-def _has(table: Table, column: Column) -> bool:
+def _has(table: Relation, column: ColumnValue) -> bool:
     kind = table.kinds.get(column.column)
     return kind is not None and (column.table is None or kind == column.dtype)
 
@@ -380,17 +382,17 @@ class Connection:
         rows = self.con.execute(f"DESCRIBE {found.full_name}").fetchall()
         return Stored(name, {row[0]: stored(row[1]) for row in rows}, self, database)
 
-    def run(self, relation: Table) -> Any:
+    def run(self, relation: Relation) -> Any:
         """Return a relation as a result of DuckDB's, which is read as Arrow."""
         self.lend(relation)
         return self.con.sql(sql_of(relation))
 
-    def to_arrow(self, relation: Table) -> pa.Table:
+    def to_arrow(self, relation: Relation) -> pa.Table:
         """Return the rows of a relation."""
         found: pa.Table = self.run(relation).to_arrow_table()
         return found
 
-    def lend(self, relation: Table) -> None:
+    def lend(self, relation: Relation) -> None:
         """Lend the tables that a relation reads, until nothing holds them; take back those that nothing holds now.
 
         They are taken back here, and not at the moment they are let go: a connection runs one thing at a time.

@@ -34,109 +34,109 @@ from tacit.typed_sql.types import (
 )
 
 if TYPE_CHECKING:
-    from tacit.typed_sql.selects import Table
+    from tacit.typed_sql.selects import Relation
 
 Constant = bool | int | float | str | None
 
 
-def _method(name: str, dtype: Type) -> "Callable[[Value], Value]":
+def _method(name: str, dtype: Type) -> "Callable[[Typed], Typed]":
     """Return a function of DuckDB's of a value alone, as a method of values."""
     return lambda value: call(name, dtype, value)
 
 
-class Value:
+class Typed:
     """A value of each row: pieces of SQL and the type of what they give; a label, if it is to be a column."""
 
     __slots__ = ("dtype", "label", "pieces")
 
-    def __init__(self, pieces: "tuple[str | Value, ...]", dtype: Type, label: str | None = None) -> None:
+    def __init__(self, pieces: "tuple[str | Typed, ...]", dtype: Type, label: str | None = None) -> None:
         self.pieces, self.dtype, self.label = pieces, dtype, label
 
     def type(self) -> Type:
         """Return the type of what it gives."""
         return self.dtype
 
-    def name(self, label: str) -> "Value":
+    def name(self, label: str) -> "Typed":
         """Return the same value as a column of this name."""
-        return Value((self,), self.dtype, label)
+        return Typed((self,), self.dtype, label)
 
-    def cast(self, to: Type | str) -> "Value":
+    def cast(self, to: Type | str) -> "Typed":
         """Return the value as another type, NULL where it does not fit; it never raises."""
         to = as_type(to)
-        return self if self.dtype == to else Value(("TRY_CAST(", self, f" AS {to.sql})"), to)
+        return self if self.dtype == to else Typed(("TRY_CAST(", self, f" AS {to.sql})"), to)
 
     # --- arithmetic ---
 
-    def __add__(self, other: "Value | Constant") -> "Value":
+    def __add__(self, other: "Typed | Constant") -> "Typed":
         if self.dtype.is_string():
             return binary(self, "||", as_value(other), STRING)
-        if isinstance(other, Value) and other.dtype == INTERVAL:
+        if isinstance(other, Typed) and other.dtype == INTERVAL:
             return binary(self, "+", other, TIMESTAMP)
         right = _beside(self, other)
         return binary(self, "+", right, total_of(self.dtype, right.dtype))
 
-    def __sub__(self, other: "Value | Constant") -> "Value":
+    def __sub__(self, other: "Typed | Constant") -> "Typed":
         right = _beside(self, other)
         return binary(self, "-", right, total_of(self.dtype, right.dtype))
 
-    def __mul__(self, other: "Value | Constant") -> "Value":
+    def __mul__(self, other: "Typed | Constant") -> "Typed":
         right = _beside(self, other)
         return binary(self, "*", right, product_of(self.dtype, right.dtype))
 
-    def __truediv__(self, other: "Value | Constant") -> "Value":
+    def __truediv__(self, other: "Typed | Constant") -> "Typed":
         right = _beside(self, other)
         is_short = widest(self.dtype, right.dtype) == FLOAT32
         return binary(self, "/", right, FLOAT32 if is_short else FLOAT64)
 
-    def __floordiv__(self, other: "Value | Constant") -> "Value":
+    def __floordiv__(self, other: "Typed | Constant") -> "Typed":
         """Return a quotient of whole numbers, towards 0; NULL where the divisor is 0."""
         return self._whole(other, "//")
 
-    def __mod__(self, other: "Value | Constant") -> "Value":
+    def __mod__(self, other: "Typed | Constant") -> "Typed":
         return self._whole(other, "%")
 
-    def __rshift__(self, other: "Value | Constant") -> "Value":
+    def __rshift__(self, other: "Typed | Constant") -> "Typed":
         return self._whole(other, ">>")
 
-    def __lshift__(self, other: "Value | Constant") -> "Value":
+    def __lshift__(self, other: "Typed | Constant") -> "Typed":
         return self._whole(other, "<<")
 
-    def _whole(self, other: "Value | Constant", operator: str) -> "Value":
+    def _whole(self, other: "Typed | Constant", operator: str) -> "Typed":
         right = _beside(self, other)
         if not (self.dtype.is_whole() and right.dtype.is_whole()):
             raise TypeError(f"{operator} is of whole numbers, and not of {self.dtype} and {right.dtype}")
         return binary(self, operator, right, operated(self.dtype, right.dtype))
 
-    def __and__(self, other: "Value | Constant") -> "Value":
+    def __and__(self, other: "Typed | Constant") -> "Typed":
         return binary(self, "AND", as_value(other), BOOLEAN) if self.dtype == BOOLEAN else self._whole(other, "&")
 
-    def __or__(self, other: "Value | Constant") -> "Value":
+    def __or__(self, other: "Typed | Constant") -> "Typed":
         return binary(self, "OR", as_value(other), BOOLEAN)
 
-    def __invert__(self) -> "Value":
-        return Value(("(NOT ", self, ")"), BOOLEAN)
+    def __invert__(self) -> "Typed":
+        return Typed(("(NOT ", self, ")"), BOOLEAN)
 
-    def __neg__(self) -> "Value":
-        return Value(("(- ", self, ")"), self.dtype)
+    def __neg__(self) -> "Typed":
+        return Typed(("(- ", self, ")"), self.dtype)
 
     # --- comparisons ---
 
-    def __eq__(self, other: "Value | Constant") -> "Value":  # type: ignore[override]  # a comparison in SQL
+    def __eq__(self, other: "Typed | Constant") -> "Typed":  # type: ignore[override]  # a comparison in SQL
         return compared(self, "=", other)
 
-    def __ne__(self, other: "Value | Constant") -> "Value":  # type: ignore[override]  # a comparison in SQL
+    def __ne__(self, other: "Typed | Constant") -> "Typed":  # type: ignore[override]  # a comparison in SQL
         return compared(self, "<>", other)
 
-    def __lt__(self, other: "Value | Constant") -> "Value":
+    def __lt__(self, other: "Typed | Constant") -> "Typed":
         return compared(self, "<", other)
 
-    def __le__(self, other: "Value | Constant") -> "Value":
+    def __le__(self, other: "Typed | Constant") -> "Typed":
         return compared(self, "<=", other)
 
-    def __gt__(self, other: "Value | Constant") -> "Value":
+    def __gt__(self, other: "Typed | Constant") -> "Typed":
         return compared(self, ">", other)
 
-    def __ge__(self, other: "Value | Constant") -> "Value":
+    def __ge__(self, other: "Typed | Constant") -> "Typed":
         return compared(self, ">=", other)
 
     __hash__ = object.__hash__
@@ -144,64 +144,64 @@ class Value:
     def __bool__(self) -> bool:
         raise TypeError("a value of SQL is neither true nor false in Python")
 
-    def identical_to(self, other: "Value | Constant") -> "Value":
+    def identical_to(self, other: "Typed | Constant") -> "Typed":
         """Return whether both are equal, or both NULL."""
         return compared(self, "IS NOT DISTINCT FROM", other)
 
-    def between(self, low: "Value | Constant", high: "Value | Constant") -> "Value":
+    def between(self, low: "Typed | Constant", high: "Typed | Constant") -> "Typed":
         """Return whether it is within both ends."""
-        return Value(("(", self, " BETWEEN ", _plain(low), " AND ", _plain(high), ")"), BOOLEAN)
+        return Typed(("(", self, " BETWEEN ", _plain_text(low), " AND ", _plain_text(high), ")"), BOOLEAN)
 
-    def isin(self, listed: "Iterable[Value | Constant]") -> "Value":
+    def isin(self, listed: "Iterable[Typed | Constant]") -> "Typed":
         """Return whether it is one of those listed; FALSE if there are none."""
-        values = [_plain(each) for each in listed]
-        return Value(("(", self, " IN (", *commas(values), "))"), BOOLEAN) if values else literal(False)
+        values = [_plain_text(each) for each in listed]
+        return Typed(("(", self, " IN (", *commas(values), "))"), BOOLEAN) if values else literal(False)
 
-    def isnull(self) -> "Value":
+    def isnull(self) -> "Typed":
         """Return whether it is NULL."""
-        return Value(("(", self, " IS NULL)"), BOOLEAN)
+        return Typed(("(", self, " IS NULL)"), BOOLEAN)
 
-    def notnull(self) -> "Value":
+    def notnull(self) -> "Typed":
         """Return whether it is not NULL."""
-        return Value(("(", self, " IS NOT NULL)"), BOOLEAN)
+        return Typed(("(", self, " IS NOT NULL)"), BOOLEAN)
 
     isnan = _method("ISNAN", BOOLEAN)
     isinf = _method("ISINF", BOOLEAN)
 
-    def nullif(self, other: "Value | Constant") -> "Value":
+    def nullif(self, other: "Typed | Constant") -> "Typed":
         """Return NULL where it equals another value, else itself."""
         return call("NULLIF", self.dtype, self, other)
 
-    def fill_null(self, other: "Value | Constant") -> "Value":
+    def fill_null(self, other: "Typed | Constant") -> "Typed":
         """Return another value where it is NULL."""
         right = _beside(self, other)
         return call("COALESCE", widest(self.dtype, right.dtype), self, right)
 
     # --- numbers ---
 
-    def abs(self) -> "Value":
+    def abs(self) -> "Typed":
         """Return it without its sign; the least whole number of its type has none, and raises."""
         return call("ABS", self.dtype, self)
 
-    def sign(self) -> "Value":
+    def sign(self) -> "Typed":
         """Return -1, 0 or 1; 0 for NaN."""
         return call("SIGN", INT8, self)
 
     sqrt = _method("SQRT", FLOAT64)
 
-    def floor(self) -> "Value":
+    def floor(self) -> "Typed":
         """Return the next whole number below, as the type that it has; NaN and infinities stay."""
         return self._rounded("FLOOR")
 
-    def ceil(self) -> "Value":
+    def ceil(self) -> "Typed":
         """Return the next whole number above, as the type that it has."""
         return self._rounded("CEIL")
 
-    def trunc(self) -> "Value":
+    def trunc(self) -> "Typed":
         """Return it without its digits after the point; NaN and infinities stay."""
         return self._rounded("TRUNC")
 
-    def _rounded(self, name: str) -> "Value":
+    def _rounded(self, name: str) -> "Typed":
         if self.dtype.is_whole():
             return self  # DuckDB would make a float of it
         return call(name, decimal(self.dtype.digits, 0) if self.dtype.is_decimal() else self.dtype, self)
@@ -210,42 +210,42 @@ class Value:
 
     length = _method("LENGTH", INT64)
 
-    def byte_length(self) -> "Value":
+    def byte_length(self) -> "Typed":
         """Return its number of bytes."""
         return call("STRLEN" if self.dtype.is_string() else "OCTET_LENGTH", INT64, self)
 
     upper = _method("UPPER", STRING)
     lower = _method("LOWER", STRING)
 
-    def strip(self) -> "Value":
+    def strip(self) -> "Typed":
         """Return it without blanks at both ends."""
         return call("TRIM", STRING, self, " \t\n\r\x0b\x0c")
 
-    def translate(self, old: str, new: str) -> "Value":
+    def translate(self, old: str, new: str) -> "Typed":
         """Return it with each character of `old` as the one of `new` at the same index."""
         return call("TRANSLATE", STRING, self, old, new)
 
-    def replace(self, old: "Value | str", new: "Value | str") -> "Value":
+    def replace(self, old: "Typed | str", new: "Typed | str") -> "Typed":
         """Return it with one text in place of another."""
         return call("REPLACE", STRING, self, old, new)
 
-    def like(self, pattern: str) -> "Value":
+    def like(self, pattern: str) -> "Typed":
         """Return whether it matches a pattern of LIKE."""
         return binary(self, "LIKE", literal(pattern), BOOLEAN)
 
-    def re_search(self, pattern: str) -> "Value":
+    def re_search(self, pattern: str) -> "Typed":
         """Return whether a regular expression matches anywhere."""
         return call("REGEXP_MATCHES", BOOLEAN, self, pattern)
 
-    def re_extract(self, pattern: str) -> "Value":
+    def re_extract(self, pattern: str) -> "Typed":
         """Return the part that a regular expression matches, '' if there is none."""
         return call("REGEXP_EXTRACT", STRING, self, pattern)
 
-    def re_replace(self, pattern: str, new: str) -> "Value":
+    def re_replace(self, pattern: str, new: str) -> "Typed":
         """Return it with a text in place of all that a regular expression matches."""
         return call("REGEXP_REPLACE", STRING, self, pattern, new, "g")
 
-    def substr(self, start: int, length: int) -> "Value":
+    def substr(self, start: int, length: int) -> "Typed":
         """Return `length` characters from the index `start` on, which is 0 or more."""
         if start < 0:
             raise ValueError("an index below 0 would count from the end")
@@ -256,25 +256,25 @@ class Value:
 
     # --- times ---
 
-    def part(self, part: str) -> "Value":
+    def part(self, part: str) -> "Typed":
         """Return a part of a time: year, quarter, month, week, day, doy, isodow, hour, minute or second."""
-        return Value((f"EXTRACT({part} FROM ", self, ")"), INT64)
+        return Typed((f"EXTRACT({part} FROM ", self, ")"), INT64)
 
-    def truncate(self, unit: str) -> "Value":
+    def truncate(self, unit: str) -> "Typed":
         """Return the beginning of the time's year, quarter, month, week, day, hour, minute or second."""
         return call("DATE_TRUNC", self.dtype, unit, self)
 
-    def days_since(self, earlier: "Value") -> "Value":
+    def days_since(self, earlier: "Typed") -> "Typed":
         """Return how many midnights are between two times."""
         return call("DATE_DIFF", INT64, "day", earlier, self)
 
     # --- of several rows ---
 
-    def hash(self) -> "Value":
+    def hash(self) -> "Typed":
         """Return DuckDB's hash as a number with a sign: NULL has one too."""
-        return Value(("TRY_CAST(TRY_CAST(HASH(", self, ") AS BIT) AS BIGINT)"), INT64)
+        return Typed(("TRY_CAST(TRY_CAST(HASH(", self, ") AS BIT) AS BIGINT)"), INT64)
 
-    def sum(self) -> "Value":
+    def sum(self) -> "Typed":
         """Return the sum of all rows; of truth values, how many are true."""
         added = self.cast(INT32) if self.dtype == BOOLEAN else self
         return call("SUM", sum_of(added.dtype), added)
@@ -282,51 +282,51 @@ class Value:
     mean = _method("AVG", FLOAT64)
     count = _method("COUNT", INT64)
 
-    def nunique(self) -> "Value":
+    def nunique(self) -> "Typed":
         """Return how many different values it has."""
-        return Value(("COUNT(DISTINCT ", self, ")"), INT64)
+        return Typed(("COUNT(DISTINCT ", self, ")"), INT64)
 
-    def min(self) -> "Value":
+    def min(self) -> "Typed":
         """Return the least value."""
         return call("MIN", self.dtype, self)
 
-    def max(self) -> "Value":
+    def max(self) -> "Typed":
         """Return the greatest value."""
         return call("MAX", self.dtype, self)
 
-    def arbitrary(self) -> "Value":
+    def arbitrary(self) -> "Typed":
         """Return the value of some row, not NULL if there is one."""
         return call("ANY_VALUE", self.dtype, self)
 
-    def over(self, window: "Window") -> "Value":
+    def over(self, window: "WindowValue") -> "Typed":
         """Return an aggregate of the rows of a window, in every row."""
-        return Value((self, *window.pieces), self.dtype)
+        return Typed((self, *window.pieces), self.dtype)
 
 
-class Column(Value):
+class ColumnValue(Typed):
     """A column of a table; without a table, the column of this name in whatever is read."""
 
     __slots__ = ("column", "table")
 
-    def __init__(self, table: "Table | None", column: str, dtype: Type) -> None:
+    def __init__(self, table: "Relation | None", column: str, dtype: Type) -> None:
         super().__init__((), dtype, column)
         self.table, self.column = table, column
 
 
-class Literal(Value):
+class Literal(Typed):
     """A whole number that is public: where it is only compared, it is written without a cast to its type."""
 
     __slots__ = ("plain",)
 
     def __init__(self, number: int, dtype: Type) -> None:
         super().__init__((f"TRY_CAST({number} AS {dtype.sql})",), dtype)
-        self.plain = Value((str(number),), dtype)
+        self.plain = Typed((str(number),), dtype)
 
 
 # --- constants ---
 
 
-def literal(value: Constant, dtype: Type | str | None = None) -> Value:
+def literal(value: Constant, dtype: Type | str | None = None) -> Typed:
     """Return a public value as SQL; a whole number without a type has the narrowest one from 32 bits on.
 
     A float is written as text and cast: DuckDB would read a plain 0.1 as a decimal.
@@ -335,16 +335,16 @@ def literal(value: Constant, dtype: Type | str | None = None) -> Value:
         return null(dtype)
     kind = None if dtype is None else as_type(dtype)
     if isinstance(value, bool):
-        return Value(("TRUE" if value else "FALSE",), BOOLEAN)
+        return Typed(("TRUE" if value else "FALSE",), BOOLEAN)
     if isinstance(value, str):
-        return Value((text_of(value),), STRING)
+        return Typed((text_of(value),), STRING)
     if isinstance(value, int) and (kind is None or kind.is_whole() or kind.is_decimal()):
         return Literal(value, kind or _narrowest(value))
     if kind not in (None, FLOAT64):
         raise TypeError(f"a float is not written as the type {kind}")
     number = float(value)
     written = repr(number) if math.isfinite(number) else str(number)
-    return Value((f"TRY_CAST('{written}' AS DOUBLE)",), FLOAT64)
+    return Typed((f"TRY_CAST('{written}' AS DOUBLE)",), FLOAT64)
 
 
 def _narrowest(number: int) -> Type:
@@ -354,17 +354,17 @@ def _narrowest(number: int) -> Type:
     return INT32 if bits < 32 else INT64 if bits < 64 else INT128
 
 
-def null(dtype: Type | str | None = None) -> Value:
+def null(dtype: Type | str | None = None) -> Typed:
     """Return NULL, of a type or of none."""
     return _NULL if dtype is None else _null(as_type(dtype))
 
 
-_NULL = Value(("NULL",), NULL)
+_NULL = Typed(("NULL",), NULL)
 
 
 @cache
-def _null(kind: Type) -> Value:
-    return Value((f"TRY_CAST(NULL AS {kind.sql})",), kind)
+def _null(kind: Type) -> Typed:
+    return Typed((f"TRY_CAST(NULL AS {kind.sql})",), kind)
 
 
 # --- pieces ---
@@ -385,91 +385,91 @@ def as_type(given: Type | str) -> Type:
     return parsed(given) if isinstance(given, str) else given
 
 
-def as_value(given: "Value | Constant") -> Value:
+def as_value(given: "Typed | Constant") -> Typed:
     """Return the value that is given, perhaps as a constant of Python's."""
-    return given if isinstance(given, Value) else literal(given)
+    return given if isinstance(given, Typed) else literal(given)
 
 
-def call(name: str, dtype: Type, *arguments: "Value | Constant") -> Value:
+def call(name: str, dtype: Type, *arguments: "Typed | Constant") -> Typed:
     """Return a function of DuckDB's; constants of Python's are written plainly."""
-    values = [each if isinstance(each, Value) else _plain(each) for each in arguments]
-    return Value((f"{name}(", *commas(values), ")"), dtype)
+    values = [each if isinstance(each, Typed) else _plain_text(each) for each in arguments]
+    return Typed((f"{name}(", *commas(values), ")"), dtype)
 
 
-def binary(left: Value, operator: str, right: Value, dtype: Type) -> Value:
+def binary(left: Typed, operator: str, right: Typed, dtype: Type) -> Typed:
     """Return an operation on two values."""
-    return Value(("(", left, f" {operator} ", right, ")"), dtype)
+    return Typed(("(", left, f" {operator} ", right, ")"), dtype)
 
 
-def compared(left: Value, operator: str, right: "Value | Constant") -> Value:
+def compared(left: Typed, operator: str, right: "Typed | Constant") -> Typed:
     """Return a comparison; a constant in it has the same meaning whatever its width."""
-    return binary(_plain(left), operator, _plain(right), BOOLEAN)
+    return binary(_plain_text(left), operator, _plain_text(right), BOOLEAN)
 
 
-def commas(values: "Iterable[Value]") -> "list[str | Value]":
+def commas(values: "Iterable[Typed]") -> "list[str | Typed]":
     """Return values with commas between them."""
-    pieces: list[str | Value] = []
+    pieces: list[str | Typed] = []
     for each in values:
         pieces += [", ", each]
     return pieces[1:]
 
 
-def _plain(given: "Value | Constant") -> Value:
+def _plain_text(given: "Typed | Constant") -> Typed:
     value = as_value(given)
     return value.plain if isinstance(value, Literal) else value
 
 
-def _beside(left: Value, given: "Value | Constant") -> Value:
+def _beside(left: Typed, given: "Typed | Constant") -> Typed:
     """Return what stands beside a value: a constant of Python's has the value's type if it fits."""
-    if not isinstance(given, int) or isinstance(given, (bool, Value)):
+    if not isinstance(given, int) or isinstance(given, (bool, Typed)):
         return as_value(given)
     if left.dtype.is_floating():
         return literal(float(given))
-    if left.dtype.is_integer() and _fits(given, left.dtype):
+    if left.dtype.is_integer() and _fits_type(given, left.dtype):
         return literal(given, left.dtype)
     return literal(given)
 
 
-def _fits(number: int, kind: Type) -> bool:
+def _fits_type(number: int, kind: Type) -> bool:
     bits = int(kind.kind.removeprefix("u").removeprefix("int"))
     return 0 <= number < 1 << bits if kind.kind.startswith("u") else -(1 << bits - 1) <= number < 1 << bits - 1
 
 
-def _by_name(given: "str | Value") -> Value:
-    return Column(None, given, NULL) if isinstance(given, str) else given
+def _by_name(given: "str | Typed") -> Typed:
+    return ColumnValue(None, given, NULL) if isinstance(given, str) else given
 
 
 # --- of several values ---
 
 
-def cases(*branches: "tuple[Value, Value | Constant]", else_: "Value | Constant" = None) -> Value:
+def cases(*branches: "tuple[Typed, Typed | Constant]", else_: "Typed | Constant" = None) -> Typed:
     """Return the result of the first condition that holds, else the last value."""
     dtype = NULL
-    pieces: list[str | Value] = ["CASE"]
+    pieces: list[str | Typed] = ["CASE"]
     for condition, given in branches:
         result = as_value(given)
         dtype = widest(dtype, result.dtype)
         pieces += [" WHEN ", condition, " THEN ", result]
     last = as_value(else_)
-    return Value((*pieces, " ELSE ", last, " END"), widest(dtype, last.dtype))
+    return Typed((*pieces, " ELSE ", last, " END"), widest(dtype, last.dtype))
 
 
-def least(*given: "Value | Constant") -> Value:
+def least(*given: "Typed | Constant") -> Typed:
     """Return the least of several values; NULL is left out."""
     return _of_all("LEAST", given)
 
 
-def greatest(*given: "Value | Constant") -> Value:
+def greatest(*given: "Typed | Constant") -> Typed:
     """Return the greatest of several values; NULL is left out."""
     return _of_all("GREATEST", given)
 
 
-def coalesce(*given: "Value | Constant") -> Value:
+def coalesce(*given: "Typed | Constant") -> Typed:
     """Return the first of several values that is not NULL."""
     return _of_all("COALESCE", given)
 
 
-def _of_all(name: str, given: "Sequence[Value | Constant]") -> Value:
+def _of_all(name: str, given: "Sequence[Typed | Constant]") -> Typed:
     first, *rest = (as_value(each) for each in given)
     dtype = first.dtype
     for each in rest:
@@ -477,28 +477,28 @@ def _of_all(name: str, given: "Sequence[Value | Constant]") -> Value:
     return call(name, dtype, first, *rest)
 
 
-def function(name: str, result: str) -> Callable[..., Value]:
+def function(name: str, result: str) -> Callable[..., Typed]:
     """Return DuckDB's own function of this name, and the type that it gives."""
     kind = parsed(result)
     return lambda *arguments: call(name, kind, *arguments)
 
 
-def interval(**given: int) -> Value:
+def interval(**given: int) -> Typed:
     """Return a length of time, such as days=3; it is added to a time."""
     ((unit, number),) = given.items()
-    return Value((f"INTERVAL '{number}' {unit.removesuffix('s').upper()}",), INTERVAL)
+    return Typed((f"INTERVAL '{number}' {unit.removesuffix('s').upper()}",), INTERVAL)
 
 
-def struct(fields: "Mapping[str, Value]") -> Value:
+def struct(fields: "Mapping[str, Typed]") -> Typed:
     """Return several values as one, to be hashed."""
     pieces = [piece for name, value in fields.items() for piece in (", ", text_of(name), ": ", value)]
-    return Value(("{", *pieces[1:], "}"), STRUCT)
+    return Typed(("{", *pieces[1:], "}"), STRUCT)
 
 
 # --- windows ---
 
 
-class Ranked(Value):
+class Ranked(Typed):
     """An index in a window, from 0; without a window, among all rows."""
 
     __slots__ = ("function",)
@@ -507,18 +507,18 @@ class Ranked(Value):
         super().__init__((f"({function}() OVER () - 1)",), INT64)
         self.function = function
 
-    def over(self, window: "Window") -> Value:
+    def over(self, window: "WindowValue") -> Typed:
         """Return the row's index in its window."""
-        return Value((f"({self.function}()", *window.pieces, " - 1)"), INT64)
+        return Typed((f"({self.function}()", *window.pieces, " - 1)"), INT64)
 
 
-class Window:
+class WindowValue:
     """The rows that are seen together, and their order: NULL comes last, whatever a connection is set to."""
 
     __slots__ = ("pieces",)
 
-    def __init__(self, group_by: "Sequence[str | Value]", order_by: "Sequence[str | Value]") -> None:
-        pieces: list[str | Value] = [" OVER ("]
+    def __init__(self, group_by: "Sequence[str | Typed]", order_by: "Sequence[str | Typed]") -> None:
+        pieces: list[str | Typed] = [" OVER ("]
         if group_by:
             pieces += ["PARTITION BY ", *commas([_by_name(each) for each in group_by])]
         for index, each in enumerate(order_by):
@@ -526,10 +526,12 @@ class Window:
         self.pieces = (*pieces, ")")
 
 
-def window(*, group_by: "str | Sequence[str | Value]" = (), order_by: "Value | Sequence[str | Value]" = ()) -> Window:
+def window(
+    *, group_by: "str | Sequence[str | Typed]" = (), order_by: "Typed | Sequence[str | Typed]" = ()
+) -> WindowValue:
     """Return the rows with equal values of `group_by`, in the order of `order_by`."""
-    return Window(
-        [group_by] if isinstance(group_by, str) else group_by, [order_by] if isinstance(order_by, Value) else order_by
+    return WindowValue(
+        [group_by] if isinstance(group_by, str) else group_by, [order_by] if isinstance(order_by, Typed) else order_by
     )
 
 
@@ -543,7 +545,7 @@ def dense_rank() -> Ranked:
     return Ranked("DENSE_RANK")
 
 
-def columns_in(values: "Iterable[Any]") -> "Iterable[Column]":
+def columns_in(values: "Iterable[Any]") -> "Iterable[ColumnValue]":
     """Yield the columns that values are made of; a value that occurs twice is looked at once."""
     waiting, seen = list(values), set[int]()
     while waiting:
@@ -551,7 +553,7 @@ def columns_in(values: "Iterable[Any]") -> "Iterable[Column]":
         if type(each) is str or id(each) in seen:
             continue
         seen.add(id(each))
-        if isinstance(each, Column):
+        if isinstance(each, ColumnValue):
             yield each
         else:
             waiting += each.pieces

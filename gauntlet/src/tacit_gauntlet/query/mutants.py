@@ -158,7 +158,7 @@ def cast_that_raises() -> Iterator[None]:
 def _raising_cast(value: Any) -> Any:
     """Return a cast to an int as DuckDB has it, where ours gives NULL."""
     sql = original("typed SQL")
-    return sql.Value(("CAST(", value, " AS BIGINT)"), sql.Type("int64"))
+    return sql.Typed(("CAST(", value, " AS BIGINT)"), sql.Type("int64"))
 
 
 @mutant("overflow-that-raises", killed_by="Q01", published="DuckDB: an INT product that overflows raises and quotes it")

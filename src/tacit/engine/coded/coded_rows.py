@@ -79,7 +79,7 @@ class CodedRows:
         readers = [_reader(index, each, self.sizes) for index, each in enumerate(maps)]
         sizes = tuple(size for _, size, _ in readers)
         coarser = (
-            replace(block, cells=tuple(_read(block, places, table) for places, _, table in readers))
+            replace(block, cells=tuple(_read_block(block, places, table) for places, _, table in readers))
             for block in self.blocks
         )
         return CodedRows(self.plan, sizes, held(coarser))
@@ -220,7 +220,7 @@ def _reader(index: int, each: object, sizes: tuple[int, ...]) -> Reader:
     return places, size, table.astype(cell_type(size))
 
 
-def _read(block: Block, places: tuple[int, ...], table: Cells | None) -> Cells:
+def _read_block(block: Block, places: tuple[int, ...], table: Cells | None) -> Cells:
     if table is None:
         return block.cells[places[0]]
     found: Cells = table[tuple(block.cells[place] for place in places)]

@@ -66,9 +66,9 @@ class Block:
     def stored(self, file: IO[bytes]) -> "Block":
         """Return the same rows, kept in a file and read from there."""
         return Block(
-            tuple(_stored(each, file) for each in self.cells),
-            tuple(_stored(each, file) for each in self.values),
-            None if self.rows_of_unit is None else _stored(self.rows_of_unit, file),
+            tuple(_stored_column(each, file) for each in self.cells),
+            tuple(_stored_column(each, file) for each in self.values),
+            None if self.rows_of_unit is None else _stored_column(self.rows_of_unit, file),
             self.length,
         )
 
@@ -79,7 +79,7 @@ class Block:
         return Block(cells, values, alike, min(end, self.length) - start)
 
 
-def _stored(column: NDArray[Any], file: IO[bytes]) -> NDArray[Any]:
+def _stored_column(column: NDArray[Any], file: IO[bytes]) -> NDArray[Any]:
     start = file.seek(0, os.SEEK_END)
     file.write(column.tobytes())
     file.flush()
@@ -184,8 +184,8 @@ def is_plain(column: CodedColumn, kinds: Mapping[str, Kind]) -> bool:
 
 
 def coded_relation(
-    plan: CodedPlan, table: sql.Table, kinds: Mapping[str, Kind], lists: Mapping[int, sql.Table], *, sorts: bool
-) -> sql.Table:
+    plan: CodedPlan, table: sql.Relation, kinds: Mapping[str, Kind], lists: Mapping[int, sql.Relation], *, sorts: bool
+) -> sql.Relation:
     """Return the rows that count: values, places in lists or whole steps above low ends, and the rows of their unit.
 
     Long lists come as tables, by column, and are joined. Where units are sorted here, a row has its unit instead.
@@ -207,7 +207,7 @@ def coded_relation(
     rows = kept.select(**columns)
     for at, listed in lists.items():
         if _first_alike(plan, at) == at:
-            rows = _joined(rows, _column_name(plan, at), listed, len(plan.columns[at].listed))
+            rows = _joined_blocks(rows, _column_name(plan, at), listed, len(plan.columns[at].listed))
     if plan.unit is None or sorts:
         return rows
     alike = sql.least(rows.count().over(sql.window(group_by=[UNIT])), sql.literal(ROWS_MOST, "int64"))
@@ -220,7 +220,7 @@ def _list_of(column: CodedColumn, kinds: Mapping[str, Kind]) -> pa.Table:
     return keys_to_arrow([(each,) for each in column.listed], {LISTED: kind}, place=PLACE)
 
 
-def _joined(rows: sql.Table, name: str, listed: sql.Table, last: int) -> sql.Table:
+def _joined_blocks(rows: sql.Relation, name: str, listed: sql.Relation, last: int) -> sql.Relation:
     """Return rows with the place of a value in its list instead of the value: each value is there at most once."""
     found = rows.left_join(listed, rows[name] == listed[LISTED])
     place = found[PLACE].fill_null(sql.literal(last, "int64")).cast("uint16")
@@ -245,7 +245,7 @@ def _kept_name(index: int) -> str:
     return f"number_{index}"
 
 
-def _coded(column: CodedColumn, table: sql.Table, kinds: Mapping[str, Kind]) -> sql.Value:
+def _coded(column: CodedColumn, table: sql.Relation, kinds: Mapping[str, Kind]) -> sql.Typed:
     """Return the value where arrays place it; else its place in its list, or its whole steps above the low end."""
     if is_plain(column, kinds):
         return (
@@ -261,11 +261,11 @@ def _coded(column: CodedColumn, table: sql.Table, kinds: Mapping[str, Kind]) -> 
     return sql.cases(*places, else_=_place(len(column.listed))).cast("uint16")
 
 
-def _place(index: int) -> sql.Value:
+def _place(index: int) -> sql.Typed:
     return sql.literal(index, "uint16")
 
 
-def _steps(expression: Expression, grid: Measured, table: sql.Table, kinds: Mapping[str, Kind]) -> sql.Value:
+def _steps(expression: Expression, grid: Measured, table: sql.Relation, kinds: Mapping[str, Kind]) -> sql.Typed:
     """Return whole steps above the low end, -1 where there is no number."""
     steps = steps_above_low(to_raw_sql(expression, table, kinds), grid).fill_null(sql.literal(-1, "int64"))
     return steps.cast("int32") if grid.height < 1 << 31 else steps

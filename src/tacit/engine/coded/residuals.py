@@ -208,11 +208,11 @@ HALF = NUMBER_ONE // 2
 def add_moments(block: Block, moments: Moments, plan: CodedPlan, sizes: Sequence[int], exact_sums: Integers) -> None:
     """Add a block of rows to the sums of all products, one block of sums after the other."""
     known = _known(block, moments.known)
-    numbers = {value: _number(block, value, plan) for value in moments.known}
+    numbers = {value: _number_steps(block, value, plan) for value in moments.known}
     start = 0
     for each in moments.blocks:
         stop = start + each.length(sizes)
-        exact_products = np.where(known, _product(each, numbers, block.length), 0)
+        exact_products = np.where(known, _row_product(each, numbers, block.length), 0)
         exact_sums[start:stop] += _by_cell(block, each.columns, _weighed(exact_products, block), sizes)
         start = stop
 
@@ -222,13 +222,13 @@ def add_squared_errors(
 ) -> None:
     """Add a block's squared errors: in all, then times each squared number, then by the cells of each column."""
     known = _known(block, (*model.values, model.target))
-    numbers = [_number(block, value, plan) for value in model.values]
+    numbers = [_number_steps(block, value, plan) for value in model.values]
     predicted = np.full(block.length, model.intercept, dtype=np.int64)
     for slope, number in zip(model.slopes, numbers, strict=True):
         predicted += (slope * number + HALF) // NUMBER_ONE
     for column, table in zip(model.columns, model.tables, strict=True):
         predicted += table[block.cells[column]]
-    error = np.clip(_number(block, model.target, plan) - predicted, -ERROR_MOST, ERROR_MOST)
+    error = np.clip(_number_steps(block, model.target, plan) - predicted, -ERROR_MOST, ERROR_MOST)
     exact_squares = np.where(known, np.minimum(error * error, model.cap), 0)
     exact_sums[0] += _weighed(exact_squares, block).sum()
     start = 1
@@ -249,14 +249,14 @@ def _known(block: Block, values: Sequence[int]) -> NDArray[np.bool_]:
     return known
 
 
-def _number(block: Block, value: int, plan: CodedPlan) -> Integers:
+def _number_steps(block: Block, value: int, plan: CodedPlan) -> Integers:
     """Return each row's number as a part of its half range, from -NUMBER_ONE to NUMBER_ONE, rounded to a whole step."""
     height = plan.values[value].height
     steps = np.clip(block.values[value].astype(np.int64), 0, height)
     return ((2 * steps - height) * NUMBER_ONE * 2 + height) // (2 * height)
 
 
-def _product(each: MomentBlock, numbers: dict[int, Integers], length: int) -> Integers:
+def _row_product(each: MomentBlock, numbers: dict[int, Integers], length: int) -> Integers:
     """Return each row's product in steps of UNIT; a square less half of UNIT."""
     if not each.values:
         return np.full(length, UNIT, dtype=np.int64)

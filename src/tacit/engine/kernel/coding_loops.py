@@ -109,7 +109,7 @@ def code_texts(data: Any, ends: Any, start: Any, secret: Any, slots: Any, hashes
                 known[0] = code + 1
                 known[2 + code] = at + size
                 break
-            if hashes[code] == word and _same(data, begin, size, arena, known[1 + code], known[2 + code]):
+            if hashes[code] == word and _same_bytes(data, begin, size, arena, known[1 + code], known[2 + code]):
                 break
             slot = (slot + 1) & mask
         ends[place] = code
@@ -127,7 +127,7 @@ def find_texts(data: Any, ends: Any, secret: Any, slots: Any, hashes: Any, known
         slot = np.int64(word >> shift)
         code = slots[slot]
         while code >= 0:
-            if hashes[code] == word and _same(data, begin, size, arena, known[1 + code], known[2 + code]):
+            if hashes[code] == word and _same_bytes(data, begin, size, arena, known[1 + code], known[2 + code]):
                 break
             slot = (slot + 1) & mask
             code = slots[slot]
@@ -142,13 +142,13 @@ def _hash_text(data: Any, begin: Any, size: Any, secret: Any) -> Any:
         part = np.uint64(0)
         for byte in range(min(TEXT_STEP, size - place)):
             part |= np.uint64(data[begin + place + byte]) << np.uint64(8 * byte)
-        total = _reduced(_times(total, secret.point) + part)
+        total = _reduced(_times_in_field(total, secret.point) + part)
         place += TEXT_STEP
-    return hash_word(_times(total, secret.point), secret)
+    return hash_word(_times_in_field(total, secret.point), secret)
 
 
 @part_of_loops
-def _times(one: Any, two: Any) -> Any:
+def _times_in_field(one: Any, two: Any) -> Any:
     """Return the product of two numbers below 2^61 in the prime field; no intermediate value is beyond 64 bits."""
     one_high, one_low = one >> np.uint64(31), one & LOW_31
     two_high, two_low = two >> np.uint64(31), two & LOW_31
@@ -164,7 +164,7 @@ def _reduced(number: Any) -> Any:
 
 
 @part_of_loops
-def _same(data: Any, begin: Any, size: Any, arena: Any, at: Any, end: Any) -> Any:
+def _same_bytes(data: Any, begin: Any, size: Any, arena: Any, at: Any, end: Any) -> Any:
     if end - at != size:
         return False
     for byte in range(size):  # noqa: SIM110 - numba knows no all() of a generator

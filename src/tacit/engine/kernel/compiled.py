@@ -376,7 +376,7 @@ def _rule(loops: ModuleType) -> Any:
     import numpy as np
 
     hashes = np.zeros(1, dtype=np.uint64)
-    return loops.Rule(3, hashes, np.zeros(1, dtype=np.int64), 1, 1, np.array([3]))
+    return loops.BoundingRule(3, hashes, np.zeros(1, dtype=np.int64), 1, 1, np.array([3]))
 
 
 def _run_vectors(loops: ModuleType, scaling_loops: ModuleType) -> None:

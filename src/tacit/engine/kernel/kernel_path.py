@@ -171,7 +171,7 @@ BATCH_SHARE = 64
 
 def supports(plan: Plan, source: Source) -> bool:
     """Return whether the kernel can run this plan once it is compiled; it depends on public facts alone."""
-    if plan.unit is None or plan.distincts or plan.weighed or not _fits(plan):
+    if plan.unit is None or plan.distincts or plan.weighed or not _vectors_fit(plan):
         return False
     return _is_codable(source.table[plan.unit].type()) and all(key.type != "null" for key in by_cells(plan).keys)
 
@@ -199,10 +199,12 @@ class KernelColumns:
 
 
 def relation_of(
-    plan: Plan, rows: sql.Table, keys: list[str], more: Sequence[str] = ()
-) -> tuple[sql.Table, KernelColumns]:
+    plan: Plan, rows: sql.Relation, keys: list[str], more: Sequence[str] = ()
+) -> tuple[sql.Relation, KernelColumns]:
     """Return the relation that DuckDB runs; `rows` holds the rows that count, as (unit, keys, values in steps)."""
-    words = {value_name(place): _limbs(rows[value_name(place)], height) for place, height in enumerate(_heights(plan))}
+    words = {
+        value_name(place): _value_limbs(rows[value_name(place)], height) for place, height in enumerate(_heights(plan))
+    }
     # the highest limb first
     named = {name: [f"{name}_{place}" for place in range(len(some))] for name, some in words.items()}
     unit = {UNIT: _as_unit(rows[UNIT])} if plan.unit is not None else {}
@@ -216,7 +218,7 @@ def relation_of(
 
 
 def exact_sums(
-    plan: Plan, source: Source, relation: sql.Table, form: KernelColumns, salt: str, *, memory: int
+    plan: Plan, source: Source, relation: sql.Relation, form: KernelColumns, salt: str, *, memory: int
 ) -> ExactTable:
     """Return each group's exact sums, every unit bounded."""
     width = sum(_bytes_of(kind) for kind in relation.schema().values())
@@ -235,7 +237,7 @@ def sums_of_batches(
 ) -> ExactTable:
     """Return the exact sums of rows that `relation_of` has computed, whoever brings them."""
     vectors, folder = _vectors(plan), spill_folder()
-    bounded = summing.Bounded(*_bounds(plan, vectors), salt)
+    bounded = summing.Bounded(*_bounds_of_unit(plan, vectors), salt)
     if vectors is None:
         summed = summing.sum_batches(batches, schema, columns, bounded, memory=memory, folder=folder)
         return _as_exact(summed.keys, summed.sums, plan, sum_names(plan), summed.drawn)
@@ -255,7 +257,7 @@ def _bytes_of(kind: sql.Type) -> int:
     return 8 if _is_small(kind) else DIGEST_BYTES
 
 
-def _fits(plan: Plan) -> bool:
+def _vectors_fit(plan: Plan) -> bool:
     """Whether the loops can compute the plan's vectors, if it has any."""
     vectors = _vectors(plan)
     if vectors is None:
@@ -266,7 +268,7 @@ def _fits(plan: Plan) -> bool:
     return all(fits(each, heights[each.column or 0] if heights else 0) for each in vectors.vectors)
 
 
-def _bounds(plan: Plan, vectors: Asked | None) -> tuple[int, int]:
+def _bounds_of_unit(plan: Plan, vectors: Asked | None) -> tuple[int, int]:
     """Return how many rows in a group, and how many groups, a unit may have; a profile is of all of a unit's rows."""
     if plan.profiles:
         return UNBOUNDED, UNBOUNDED
@@ -332,19 +334,19 @@ def _heights(plan: Plan) -> list[int]:
     return heights + [prod(heights[column] ** exponent for column, exponent in product) for product in plan.products]
 
 
-def _limbs(value: sql.Value, height: int) -> list[sql.Value]:
+def _value_limbs(value: sql.Typed, height: int) -> list[sql.Typed]:
     """Return a value as unsigned words, the highest first; NULL is NULL_WORD, which no value has."""
     if height < summing.NULL_WORD:
         return [as_word(value)]
     return [as_word(value >> summing.LIMB_BITS), as_word(value & sql.literal((1 << summing.LIMB_BITS) - 1, "int64"))]
 
 
-def as_word(value: sql.Value) -> sql.Value:
+def as_word(value: sql.Typed) -> sql.Typed:
     """Return a value as an unsigned word of 32 bits; NULL is NULL_WORD, which no value has."""
     return value.fill_null(sql.literal(summing.NULL_WORD, "int64")).cast("uint32")
 
 
-def _as_unit(unit: sql.Value) -> sql.Value:
+def _as_unit(unit: sql.Typed) -> sql.Typed:
     """Return the unit as it is if the kernel can compare its type, otherwise as text."""
     return unit if _is_codable(unit.type()) and not unit.type().is_uuid() else leaving(unit.cast("string"))
 

@@ -20,7 +20,7 @@ NULL_WORD = np.uint32(0xFFFFFFFF)
 FEW = 64
 
 
-class Rule(NamedTuple):
+class BoundingRule(NamedTuple):
     """How the rows of one question are bounded and added up."""
 
     first: Any  # the word of a row's first value: 4 where units have codes, else 3
@@ -71,7 +71,7 @@ def scatter(hashes: Any, codes: Any, keys: Any, values: Any, bits: Any, starts: 
 
 
 @loop
-def sum_rows(rows: Any, starts: Any, skip: Any, bits: Any, rule: Rule, out: Out) -> None:
+def sum_rows(rows: Any, starts: Any, skip: Any, bits: Any, rule: BoundingRule, out: Out) -> None:
     """Bound whole units, add them up by key, and hand on the words that quantiles are drawn from.
 
     Part p is rows[starts[p] : starts[p + 1]]. Parts are first split by the `bits` of their units' hashes after the top
@@ -109,7 +109,7 @@ def split(rows: Any, skip: Any, bits: Any) -> Any:
 
 
 @part_of_loops
-def _sum_part(rows: Any, rule: Rule, out: Out) -> None:
+def _sum_part(rows: Any, rule: BoundingRule, out: Out) -> None:
     """Bound and add up each unit of a part."""
     places, ends, units = by_unit(rows, rule.first)
     orders = np.empty(len(rows), np.uint64)

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.engine.kernel.coding_loops import loop, mix, part_of_loops
-from tacit.engine.kernel.loops import NULL_WORD, Rule, by_unit, smallest, split
+from tacit.engine.kernel.loops import NULL_WORD, BoundingRule, by_unit, smallest, split
 
 # As in tacit.plan: the loops are compiled with what they name.
 WEIGHT_BITS = 24
@@ -55,7 +55,7 @@ class Result(NamedTuple):
     people: Any  # (vector, bin) int64, if PROFILED
 
 
-class Room(NamedTuple):
+class CellRoom(NamedTuple):
     """Where the cells of units are gathered."""
 
     cell_of: Any  # (key,) int64: the last cell of each key, counted from the first cell there ever was
@@ -67,7 +67,7 @@ class Room(NamedTuple):
 
 @loop
 def sum_vectors(
-    rows: Any, skip: Any, bits: Any, rule: Rule, task: Any, vectors: Any, cell_of: Any, base: Any, out: Result
+    rows: Any, skip: Any, bits: Any, rule: BoundingRule, task: Any, vectors: Any, cell_of: Any, base: Any, out: Result
 ) -> Any:
     """Add up whole units; return whether it was done: not if a unit has too many cells.
 
@@ -79,7 +79,7 @@ def sum_vectors(
         most = max(most, starts[part + 1] - starts[part])
     cells: Any = min(most, len(cell_of), CELLS_AT_ONCE)  # of one unit
     count = vectors.shape[1]
-    room = Room(
+    room = CellRoom(
         cell_of,
         base,
         np.empty((2 + 2 * (rows.shape[1] - rule.first), BATCH_CELLS + cells), np.int64),
@@ -111,7 +111,7 @@ def sum_vectors(
 
 
 @part_of_loops
-def _gather(rows: Any, rule: Rule, places: Any, ends: Any, unit: Any, units: Any, room: Room) -> Any:
+def _gather(rows: Any, rule: BoundingRule, places: Any, ends: Any, unit: Any, units: Any, room: CellRoom) -> Any:
     """Add up the rows of units by key, from `unit` on, until the batch is full; return the next unit.
 
     Return -1 if a unit has too many cells.
@@ -159,7 +159,7 @@ def _add_to_cell(rows: Any, row: Any, first: Any, cells: Any, cell: Any) -> None
 
 
 @part_of_loops
-def _drop(rows: Any, rule: Rule, row: Any, room: Room, first: Any, end: Any) -> Any:
+def _drop(rows: Any, rule: BoundingRule, row: Any, room: CellRoom, first: Any, end: Any) -> Any:
     """Leave in a unit's cells the groups that come first, as `loops` does; return where its cells end."""
     cells = room.cells
     unit = np.uint64(rows[row, 0]) | (np.uint64(rows[row, 1]) << np.uint64(32))
@@ -176,7 +176,7 @@ def _drop(rows: Any, rule: Rule, row: Any, room: Room, first: Any, end: Any) -> 
 
 
 @part_of_loops
-def _last_group(rule: Rule, unit: Any, keys: Any, orders: Any) -> Any:
+def _last_group(rule: BoundingRule, unit: Any, keys: Any, orders: Any) -> Any:
     """Return the last of a unit's groups that are kept in the order of (hash, rank of the key): its hash and rank.
 
     Keys with one hash have different ranks.
@@ -253,7 +253,7 @@ def _fine_of_limbs(high: Any, low: Any, shift: Any) -> Any:
 def _length(fine: Any, begin: Any, end: Any, norm: Any) -> Any:
     """Return the L1 norm, or a whole number at or just above the L2 norm."""
     if norm == 1:
-        return _total(fine, begin, end, np.int64(ABSOLUTE))
+        return _vector_total(fine, begin, end, np.int64(ABSOLUTE))
     most = np.int64(0)
     for cell in range(begin, end):
         most = max(most, abs(fine[cell]))
@@ -279,7 +279,7 @@ def _root_above(square: Any) -> Any:
 
 
 @part_of_loops
-def _total(fine: Any, begin: Any, end: Any, kind: Any) -> Any:
+def _vector_total(fine: Any, begin: Any, end: Any, kind: Any) -> Any:
     added = np.int64(0)
     if kind == ABSOLUTE:
         for cell in range(begin, end):
@@ -317,13 +317,13 @@ def _scale_units(vectors: Any, fine: Any, ends: Any, units: Any, weight: Any, to
         begin, kind, own = np.int64(0), vectors[TOTALS, vector], fine[vector]
         for unit in range(units):
             end, share = ends[unit], weight[vectors[JOINT, vector], unit]
-            had = _total(own, begin, end, kind) if kind != NO_TOTALS else np.int64(0)
+            had = _vector_total(own, begin, end, kind) if kind != NO_TOTALS else np.int64(0)
             if share < ONE:
                 for cell in range(begin, end):
                     size = abs(own[cell]) * share >> WEIGHT_BITS
                     own[cell] = size if own[cell] >= 0 else -size
             if kind != NO_TOTALS:
-                _add_totals(vectors, vector, _total(own, begin, end, kind), had, totals)
+                _add_totals(vectors, vector, _vector_total(own, begin, end, kind), had, totals)
             begin = end
 
 

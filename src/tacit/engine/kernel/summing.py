@@ -280,12 +280,14 @@ def threads_for(rows: int, packer: "Packer", shape: tuple[int, int], memory: int
     return max(1, min(THREADS, room // max(1, widest + table)))  # a public list's table has a fixed size
 
 
-def rule_of(packer: Packer, hashes: NDArray[np.uint64], order: NDArray[np.int64], bounded: Bounded) -> "loops.Rule":
+def rule_of(
+    packer: Packer, hashes: NDArray[np.uint64], order: NDArray[np.int64], bounded: Bounded
+) -> "loops.BoundingRule":
     """Return how the rows of one question are bounded, for the loops."""
     from tacit.engine.kernel import loops
 
     rows_most, groups_most = (min(most, ROWS_AT_ONCE) for most in (bounded.rows_most, bounded.groups_most))
-    return loops.Rule(packer.first, hashes, order, rows_most, groups_most, packer.first + packer.drawn)
+    return loops.BoundingRule(packer.first, hashes, order, rows_most, groups_most, packer.first + packer.drawn)
 
 
 def _sum_parts(

@@ -52,12 +52,12 @@ def cut_of_table(source: Source, unit: str, columns: Iterable[str], salt: str, p
     return Cut(recipe_of(source, table.select(**{HASH: hash_of(table, unit, source, salt)})), tuple(columns), parts)
 
 
-def cut_of_rows(source: Source, rows: sql.Table, parts: int) -> Cut:
+def cut_of_rows(source: Source, rows: sql.Relation, parts: int) -> Cut:
     """Return how rows that are computed in stage one are cut: by their column HASH, which does not go on."""
     return Cut(recipe_of(source, rows), None, parts)
 
 
-def hash_of(table: sql.Table, unit: str, source: Source, salt: str) -> sql.Value:
+def hash_of(table: sql.Relation, unit: str, source: Source, salt: str) -> sql.Typed:
     """Return the salted hash of each row's unit, NULL where the row is nobody's."""
     value = unit_value(table, unit, kinds_of(source))
     return sql.cases((belongs_to_someone(value), salted_units(value, salt)))

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from tacit.engine import external_sort
 from tacit.engine.coded.coding_rows import read_blocks
-from tacit.engine.derived import Stored, derived_source, kinds_of
+from tacit.engine.derived import StoredRows, derived_source, kinds_of
 from tacit.engine.embedded import EmbeddedEngine
 from tacit.engine.engine import ExecutionPath
 from tacit.engine.external_sort import SortedRecords, SpillFile
@@ -88,7 +88,7 @@ def engine_of(question: PartQuestion, rows: Sequence[pa.Table]) -> EmbeddedEngin
     if isinstance(question.relation, TableRows):
         source: Source = sources[question.relation.name]
     else:
-        source = derived_source(question.relation, Stored(sources, declarations, question.publics))
+        source = derived_source(question.relation, StoredRows(sources, declarations, question.publics))
     return EmbeddedEngine(source, path=question.path)
 
 
@@ -122,10 +122,10 @@ def kernel_sums(pieces: Iterable[Piece], question: PartQuestion) -> Iterator[Pie
     if exact_table is None:
         yield Piece(0, STOPPED, b"")
         return
-    yield from _exact(exact_table, question.summed)
+    yield from _exact_pieces(exact_table, question.summed)
 
 
-def _exact(exact_table: ExactTable, plan: Plan) -> Iterator[Piece]:
+def _exact_pieces(exact_table: ExactTable, plan: Plan) -> Iterator[Piece]:
     for written in to_bytes(exact_table, plan):
         yield Piece(0, EXACT, written)
 
@@ -165,7 +165,7 @@ def answered(question: PartQuestion, rows: Sequence[pa.Table]) -> Iterator[Piece
         return
     summed = replace(question.summed, distincts=())
     for exact_table in engine.parts(summed, question.salt):
-        yield from _exact(exact_table, question.summed)
+        yield from _exact_pieces(exact_table, question.summed)
     for index in range(len(question.summed.distincts)):
         yield from _values(question, engine, index)
 
@@ -219,7 +219,9 @@ def count_values(pieces: Iterable[Piece], question: PartQuestion) -> Iterator[Pi
             found[piece.kind][0].add(words)
         for kind, (records, key_words, kinds) in found.items():
             for keys, counts in added_up(_new_ones(records, key_words)):
-                yield from _exact(_counted(question.summed, kind - VALUES, keys, counts, kinds), question.summed)
+                yield from _exact_pieces(
+                    _counted_values(question.summed, kind - VALUES, keys, counts, kinds), question.summed
+                )
 
 
 def _new_ones(records: SortedRecords, key_words: int) -> Iterator[tuple[Words, Words]]:
@@ -229,7 +231,7 @@ def _new_ones(records: SortedRecords, key_words: int) -> Iterator[tuple[Words, W
         yield block[:, :key_words], new.astype(np.uint64)[:, None]
 
 
-def _counted(plan: Plan, index: int, keys: Words, counts: Words, kinds: Sequence[Any]) -> ExactTable:
+def _counted_values(plan: Plan, index: int, keys: Words, counts: Words, kinds: Sequence[Any]) -> ExactTable:
     exact_counts = counts[:, 0].tolist()
     if plan.public_keys is not None:
         listed = [0] * len(plan.public_keys)

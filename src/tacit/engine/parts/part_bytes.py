@@ -60,7 +60,7 @@ def to_bytes(exact_table: ExactTable, plan: Plan, most: int = BYTES_MOST) -> Ite
     else:
         groups = [at for at in range(len(exact_table)) if _has_any(exact_table, at)]
     for start, end in _slices(exact_table, groups, most):
-        yield _written(plan, exact_table, groups[start:end], exact_table.totals if start == 0 else {})
+        yield _written_groups(plan, exact_table, groups[start:end], exact_table.totals if start == 0 else {})
 
 
 def _slices(exact_table: ExactTable, groups: Sequence[int], most: int) -> Iterator[tuple[int, int]]:
@@ -80,7 +80,9 @@ def _has_any(exact_table: ExactTable, at: int) -> bool:
     )
 
 
-def _written(plan: Plan, exact_table: ExactTable, groups: Sequence[int], exact_totals: Mapping[str, int]) -> bytes:
+def _written_groups(
+    plan: Plan, exact_table: ExactTable, groups: Sequence[int], exact_totals: Mapping[str, int]
+) -> bytes:
     columns: dict[str, pa.Array] = {}
     if plan.public_keys is None:
         for index, key in enumerate(plan.keys):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from tacit.engine.coded.coding_rows import columns_read
-from tacit.engine.derived import Stored, kinds_of, narrowed_source
+from tacit.engine.derived import StoredRows, kinds_of, narrowed_source
 from tacit.engine.embedded import EmbeddedEngine, columns_named
 from tacit.engine.engine import ExecutionPath
 from tacit.engine.kernel import kernel_path
@@ -120,13 +120,13 @@ def _is_row_wise(relation: Relation) -> bool:
     return False
 
 
-def _made_of(source: Source, plan: Plan | CodedPlan) -> tuple[Relation, Stored]:
+def _made_of(source: Source, plan: Plan | CodedPlan) -> tuple[Relation, StoredRows]:
     if source.made_of is not None:
         relation, stored = source.made_of
         return relation, stored
     unit = ROW if plan.unit is None else plan.unit
     declaration = Declaration(name=ALONE, unit=unit, columns=source.columns)
-    return TableRows(ALONE), Stored({ALONE: source}, {ALONE: declaration})
+    return TableRows(ALONE), StoredRows({ALONE: source}, {ALONE: declaration})
 
 
 def _columns_named(base: Source, unit: object, derived: Source) -> tuple[str, ...]:
@@ -147,11 +147,11 @@ def _names_read(source: Source, plan: Plan | CodedPlan) -> set[str]:
     more = {f"distinct {index}": each.expression for index, each in enumerate(plan.distincts)}
     more |= {f"measured {index}": each.expression for index, each in enumerate(plan.measured)}
     named: set[str] = set()
-    for asked in _asked(plan):
+    for asked in _plans_asked(plan):
         rows, _ = counted_rows(asked, source.table, kinds_of(source), None, more)
         named |= rows.columns_named()
     return named
 
 
-def _asked(plan: Plan) -> Sequence[Plan]:
+def _plans_asked(plan: Plan) -> Sequence[Plan]:
     return (plan, question_of_profiles(plan)) if plan.profiles else (plan,)

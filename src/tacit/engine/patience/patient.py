@@ -35,7 +35,7 @@ SLICE_BYTES = 1 << 23
 
 
 @dataclass(frozen=True)
-class Layout:
+class RecordLayout:
     """The number of words of each field of a record: unit | order of the group | key | order of the row | values.
 
     The two orders take one word each.
@@ -92,7 +92,7 @@ class RankedRows:
     values: Words  # (row, value)
 
 
-def ranked_rows(blocks: Iterable[Words], layout: Layout) -> Iterator[RankedRows]:
+def ranked_rows(blocks: Iterable[Words], layout: RecordLayout) -> Iterator[RankedRows]:
     """Yield all rows of sorted records, with their places."""
     beginnings, unit, group, row = Beginnings(), -1, 0, 0
     for whole in blocks:
@@ -108,7 +108,7 @@ def ranked_rows(blocks: Iterable[Words], layout: Layout) -> Iterator[RankedRows]
 
 
 def kept_values(
-    blocks: Iterable[Words], layout: Layout, *, values_most: int, groups_most: int
+    blocks: Iterable[Words], layout: RecordLayout, *, values_most: int, groups_most: int
 ) -> Iterator[tuple[Words, Words]]:
     """Yield the keys and the distinct values that are kept of each unit; NULL is never kept.
 
@@ -310,16 +310,19 @@ def weighed_blocks(
     unit's cells, which are known when the last of them has been read.
     """
     rows_of_cells = _Ahead(
-        added_up((cells, np.ones((len(cells), 1), np.uint64)) for cells, _, _ in _kept(copies[0], layout, groups_most))
+        added_up(
+            (cells, np.ones((len(cells), 1), np.uint64))
+            for cells, _, _ in _kept_weighed(copies[0], layout, groups_most)
+        )
     )
     cells_of_units = _Ahead(
         added_up(
             (cells[:, : layout.unit], new.astype(np.uint64)[:, None])
-            for cells, _, (_, new) in _kept(copies[1], layout, groups_most)
+            for cells, _, (_, new) in _kept_weighed(copies[1], layout, groups_most)
         )
     )
     turn = 0
-    for cells, values, (new_unit, new_cell) in _kept(copies[2], layout, groups_most):
+    for cells, values, (new_unit, new_cell) in _kept_weighed(copies[2], layout, groups_most):
         turns = numbered(np.ones(len(cells), dtype=bool), new_cell, turn)
         turn = int(turns[-1])
         rows, groups = rows_of_cells.of(new_cell), cells_of_units.of(new_unit)
@@ -348,7 +351,7 @@ class _Ahead:
         return found
 
 
-def _kept(
+def _kept_weighed(
     blocks: Iterable[Words], layout: WeighedLayout, groups_most: int
 ) -> Iterator[tuple[Words, Words, tuple[Flags, Flags]]]:
     """Yield the cells and values that count, and where units and cells begin among them."""

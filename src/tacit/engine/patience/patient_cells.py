@@ -58,7 +58,7 @@ def cell_blocks(ranked: Iterable[RankedRows], vectors: Sequence[Vector], *, grou
                 continue
             steps = np.column_stack([_row_steps(vector, rows.values) for vector in vectors])
             kept = (rows.group < groups_most).astype(np.uint64)
-            yield np.column_stack([rows.unit.view(np.uint64), kept, rows.keys]), _limbs(steps)
+            yield np.column_stack([rows.unit.view(np.uint64), kept, rows.keys]), _row_limbs(steps)
 
     for head, sums in added_up(of_rows()):
         kept = head[:, 1] != 0
@@ -75,17 +75,17 @@ def _row_steps(vector: Vector, values: Words) -> Whole:
     if vector.kind == "counted":
         return known.astype(np.int64)
     if vector.kind == "centred":
-        return _about(values[:, vector.column or 0], vector.centre)
+        return _about_centre(values[:, vector.column or 0], vector.centre)
     assert_never(vector.kind)
 
 
-def _about(values: Words, centre: int) -> Whole:
+def _about_centre(values: Words, centre: int) -> Whole:
     """Return values about a centre, 0 where there is none."""
     known = values != NO_VALUE
     return np.where(known, np.where(known, values, 0).astype(np.int64) - centre, np.int64(0))
 
 
-def _limbs(steps: Whole) -> Words:
+def _row_limbs(steps: Whole) -> Words:
     """Return the limbs of some columns: all lowest ones, then all middle ones, then all highest ones."""
     return np.hstack([steps & _ROW_MASK, (steps >> ROW_LIMB) & _ROW_MASK, steps >> 2 * ROW_LIMB]).view(np.uint64)
 

@@ -24,9 +24,9 @@ from tacit.engine.patience.patient import (
     Beginnings,
     KeyedFile,
     KeySums,
-    Layout,
     Orders,
     RankedRows,
+    RecordLayout,
     RowRecords,
     ValuesByKey,
     WeighedLayout,
@@ -100,7 +100,7 @@ class PatientQuestion:
     folder: Path | None
 
 
-def exact_tables(asked: PatientQuestion, listed: sql.Table | None) -> Iterator[ExactTable]:
+def exact_tables(asked: PatientQuestion, listed: sql.Relation | None) -> Iterator[ExactTable]:
     """Yield the groups' exact sums, every unit bounded; listed groups all at once, found ones in parts."""
     plan = asked.plan
     with ExitStack() as files:
@@ -128,7 +128,7 @@ class KeyValues:
     key_kinds: Sequence[pa.DataType]  # none where keys are places in the public list
 
 
-def key_values(asked: PatientQuestion, listed: sql.Table | None, index: int, files: ExitStack) -> KeyValues:
+def key_values(asked: PatientQuestion, listed: sql.Relation | None, index: int, files: ExitStack) -> KeyValues:
     """Return the values of one expression that are kept, by key, for whoever counts the different ones."""
     read = _Read(asked, listed, files)
     records = read.key_values(index)
@@ -138,7 +138,7 @@ def key_values(asked: PatientQuestion, listed: sql.Table | None, index: int, fil
 class _Read:
     """Reads a question's rows into sums, values and counts by key."""
 
-    def __init__(self, asked: PatientQuestion, listed: sql.Table | None, files: ExitStack) -> None:
+    def __init__(self, asked: PatientQuestion, listed: sql.Relation | None, files: ExitStack) -> None:
         self.asked = asked
         self._listed = listed
         self._files = files
@@ -243,7 +243,7 @@ class _Read:
             kept = ValuesByKey(key=self.key_words, memory=memory // len(drawn), folder=folder)
             self.values[index] = self._files.enter_context(closing(kept))
 
-    def _ranked(self, relation: sql.Table, columns: summing.Columns) -> Iterator[RankedRows]:
+    def _ranked(self, relation: sql.Relation, columns: summing.Columns) -> Iterator[RankedRows]:
         """Yield the rows in the order in which those of a unit are kept; a row that is a unit comes as it is read."""
         plan, asked, unit = self.asked.plan, self.asked, 0
         with asked.source.stream(relation, self.batch_rows(relation)) as batches:
@@ -256,7 +256,7 @@ class _Read:
                     yield RankedRows(units, first, first, cells.keys(batch), cells.values(batch))
                     unit += len(batch)
                 return
-            layout = Layout(cells.unit_words, self.key_words, len(columns.values))
+            layout = RecordLayout(cells.unit_words, self.key_words, len(columns.values))
             memory = asked.memory // ROWS_SHARE
             records = SortedRecords(words=layout.words, memory=memory, folder=asked.folder)
             self._files.enter_context(closing(records))
@@ -286,7 +286,7 @@ class _Read:
                     known = words[:, 0] == 0
                     of_key.add(np.hstack([self._key_words(batch, keys), words])[known])
             else:
-                layout = Layout(external_sort.word_count(schema.field(UNIT).type), self.key_words, value_words)
+                layout = RecordLayout(external_sort.word_count(schema.field(UNIT).type), self.key_words, value_words)
                 records = SortedRecords(words=layout.words, memory=asked.memory // ROWS_SHARE, folder=asked.folder)
                 self._files.enter_context(closing(records))
                 for batch in batches:
@@ -320,7 +320,7 @@ class _Read:
             return external_sort.encode_all([batch.column(key) for key in keys], len(batch))
         return place_words(batch.column(KEY_PLACE) if KEY_PLACE in keys else None, len(batch))
 
-    def batch_rows(self, relation: sql.Table) -> int:
+    def batch_rows(self, relation: sql.Relation) -> int:
         """Return how many rows a batch has, so that their words and copies take a small share of the memory limit."""
         size = 8 * external_sort.TEXT_BYTES_MOST * len(relation.columns)
         return min(BATCH_ROWS_MOST, max(BATCH_ROWS_LEAST, self.asked.memory // BATCH_BYTES_SHARE // size))
@@ -330,7 +330,7 @@ def _listed_table(plan: Plan, read: _Read, distinct: list[KeyedFile]) -> Iterato
     listed = ((),) if plan.public_keys is None else plan.public_keys
     exact_sums: dict[str, list[int]] = {}
     if not plan.sums_nothing:
-        exact_sums = {name: [0] * len(listed) for name in _names(plan)}
+        exact_sums = {name: [0] * len(listed) for name in _sum_names(plan)}
     of_parts = sums_of if plan.scaling is None else group_sums
     for keys, exact_parts in read.sums.groups() if read.sums is not None and exact_sums else ():
         for name, exact_column in zip(exact_sums, of_parts(exact_parts), strict=True):
@@ -344,21 +344,21 @@ def _listed_table(plan: Plan, read: _Read, distinct: list[KeyedFile]) -> Iterato
     yield ExactTable(listed, exact_sums, exact_values, read.totals)
 
 
-def _names(plan: Plan) -> list[str]:
+def _sum_names(plan: Plan) -> list[str]:
     return sum_names(plan) if plan.scaling is None else scaled_names(plan)
 
 
 def _found_tables(plan: Plan, read: _Read, distinct: list[KeyedFile]) -> Iterator[ExactTable]:
     drawn = sorted({draw.column for draw in plan.quantiles})
     if read.sums is None:  # no row
-        names = [*_names(plan), *(distinct_name(at) for at in range(len(distinct)))]
+        names = [*_sum_names(plan), *(distinct_name(at) for at in range(len(distinct)))]
         nothing = {index: GroupedSteps.joined([]) for index in drawn}
         yield ExactTable([], {name: [] for name in names}, nothing, read.totals)
         return
     totals, of_parts = read.totals, sums_of if plan.scaling is None else group_sums
     for words, exact_parts in read.sums.groups():
         keys = [tuple(to_scalar(part) for part in key) for key in external_sort.decode_all(words, read.key_kinds)]
-        exact_sums = dict(zip(_names(plan), of_parts(exact_parts), strict=True))
+        exact_sums = dict(zip(_sum_names(plan), of_parts(exact_parts), strict=True))
         for index, counts in enumerate(distinct):
             exact_sums[distinct_name(index)] = counts.find(words)[1].tolist()
         yield ExactTable(keys, exact_sums, {index: _values_of(read, index, words) for index in drawn}, totals)
@@ -375,7 +375,7 @@ def _values_of(read: _Read, index: int, keys: Words) -> GroupedSteps:
 # --- profiles ---
 
 
-def _profile_table(asked: PatientQuestion, listed: sql.Table | None, files: ExitStack) -> ExactTable:
+def _profile_table(asked: PatientQuestion, listed: sql.Relation | None, files: ExitStack) -> ExactTable:
     """Return how many units are in each bin of each profile, in the order of the public list of bins."""
     plan, question = asked.plan, question_of_profiles(asked.plan)
     if is_of_largest(plan):
@@ -393,7 +393,7 @@ def _profile_table(asked: PatientQuestion, listed: sql.Table | None, files: Exit
     return ExactTable(bins, exact_sums)
 
 
-def _people_by_largest(asked: PatientQuestion, listed: sql.Table | None, files: ExitStack, index: int) -> list[int]:
+def _people_by_largest(asked: PatientQuestion, listed: sql.Relation | None, files: ExitStack, index: int) -> list[int]:
     """Return how many units have their largest value in each bin: values of a unit are sorted by their size."""
     plan, question = asked.plan, question_of_profiles(asked.plan)
     rows, name = largest_rows(plan, index, asked.source.table, asked.kinds, listed)

@@ -54,7 +54,7 @@ class Added:
     step_bits: int = 0  # of a float that is added up in whole steps
 
 
-def rows_on_disk(rows: sql.Table, who: Sequence[str], added: Sequence[Added], source: Source) -> Source:
+def rows_on_disk(rows: sql.Relation, who: Sequence[str], added: Sequence[Added], source: Source) -> Source:
     """Return a source of one row for each different `who`, with the aggregates of its rows.
 
     `rows` has the columns `who`, of which the first is the unit, and for each aggregate of an expression its value.
@@ -64,7 +64,7 @@ def rows_on_disk(rows: sql.Table, who: Sequence[str], added: Sequence[Added], so
         with ExitStack() as files:
             read = _Sorted(rows, who, added, source, files)
             path = folder / "rows.parquet"
-            _write(path, read)
+            _write_units(path, read)
         opened = open_source(str(path), {}).streaming()
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
@@ -77,7 +77,7 @@ class _Sorted:
     """Reads rows, sorts them, and holds what each group has in files, group by group."""
 
     def __init__(
-        self, rows: sql.Table, who: Sequence[str], added: Sequence[Added], source: Source, files: ExitStack
+        self, rows: sql.Relation, who: Sequence[str], added: Sequence[Added], source: Source, files: ExitStack
     ) -> None:
         self.who, self.added = list(who), list(added)
         self._files, self._folder = files, spill_folder()
@@ -105,7 +105,7 @@ class _Sorted:
             return 1 + _LIMBS * (words - 1)
         return 1 if each.aggregate.kind in ("count", "count_distinct") else words
 
-    def _leaving(self, rows: sql.Table) -> sql.Table:
+    def _leaving(self, rows: sql.Relation) -> sql.Relation:
         """Return rows with long texts of keys as digests, beside the texts themselves."""
         texts = {name: leaving(rows[name]) for name in self._texts}
         long = {
@@ -182,21 +182,21 @@ class _Sorted:
                 known &= beginnings.of(block, (block.shape[1],))[0]
             parts = [known.astype(np.uint64)[:, None]]
             if kind in ("sum", "mean"):
-                parts += [_limbs(np.where(known, word, 0)) for word in block[:, self._width + 1 :].T]
+                parts += [_unit_limbs(np.where(known, word, 0)) for word in block[:, self._width + 1 :].T]
             yield block[:, : self._width], np.hstack(parts)
 
 
-def _limbs(word: Words) -> Words:
+def _unit_limbs(word: Words) -> Words:
     low, middle = word & _LIMB, (word >> np.uint64(_LIMB_BITS)) & _LIMB
     return np.column_stack([low, middle, word >> np.uint64(2 * _LIMB_BITS)])
 
 
-def _write(path: Path, read: _Sorted) -> None:
+def _write_units(path: Path, read: _Sorted) -> None:
     words = sum(external_sort.word_count(read.kinds[name]) for name in read.who)
-    groups = _table(read.groups, words)
+    groups = _unit_table(read.groups, words)
     texts = [name for name in read.who[1:] if f"{name} whole" in read.kinds]
-    places, rows = _table(read.places, len(texts)), _table(read.rows, 1)
-    results = {name: _table(file, read.result_words[name]) for name, file in read.results.items()}
+    places, rows = _unit_table(read.places, len(texts)), _unit_table(read.rows, 1)
+    results = {name: _unit_table(file, read.result_words[name]) for name, file in read.results.items()}
     schema = pa.schema(
         [(name, read.kinds[name]) for name in read.who] + [(each.name, _arrow_type(each.result)) for each in read.added]
     )
@@ -218,7 +218,7 @@ def _write(path: Path, read: _Sorted) -> None:
             writer.write_batch(pa.record_batch(arrays, schema=schema))
 
 
-def _table(file: SpillFile, words: int) -> NDArray[np.uint64]:
+def _unit_table(file: SpillFile, words: int) -> NDArray[np.uint64]:
     return file.mapped(np.uint64).reshape(-1, words) if words else np.empty((0, 0), dtype=np.uint64)
 
 

@@ -35,7 +35,7 @@ TAIL_BITS = 30
 
 
 @dataclass(frozen=True)
-class Terms:
+class NoiseTerms:
     """How wide noise is at a share of the call's loss, for a sensitivity of 1: for comparing, not for drawing."""
 
     noise: NoiseKind
@@ -75,7 +75,7 @@ class Told:
 
 
 @dataclass(frozen=True)
-class Sizes:
+class UnitSizes:
     """The people of a question by rank: about how long the vector of each is, by either norm, in steps."""
 
     told: Told
@@ -142,7 +142,7 @@ class Sizes:
         return float(self.length[order][min(int(np.searchsorted(ranks, ranks[-1] / 2)), len(order) - 1)])
 
 
-def by_rank(told: Sequence[Told]) -> list[Sizes]:
+def by_rank(told: Sequence[Told]) -> list[UnitSizes]:
     """Return people by rank: whoever has the most by one profile is taken to have the most by every other."""
     profiles = [[each.total] if each.length is None else [each.total, each.length] for each in told]
     points = [[reading.points() for reading in readings] for readings in profiles]
@@ -159,7 +159,7 @@ def by_rank(told: Sequence[Told]) -> list[Sizes]:
         total = columns[0]
         length = np.sqrt(total * each.times) if each.is_rooted else np.minimum(columns[-1], total)
         length = np.maximum(length, total / sqrt(each.cells))  # whatever the noise of its profile says
-        found.append(Sizes(each, widths * float(np.sum(placed[0][1])), total, length))
+        found.append(UnitSizes(each, widths * float(np.sum(placed[0][1])), total, length))
     return found
 
 
@@ -172,14 +172,14 @@ class Cap:
     error: float  # in steps
     tail: float | None = None  # how much one person may add to the totals, in steps
 
-    def relative(self, sizes: Sizes, cells: float) -> float:
+    def relative(self, sizes: UnitSizes, cells: float) -> float:
         """Return the error as a part of what a group has on average."""
         return self.error / max(sizes.mass / cells, 1e-300)
 
 
 def best_cap(
-    sizes: Sizes,
-    terms: Terms,
+    sizes: UnitSizes,
+    terms: NoiseTerms,
     *,
     cells: float,
     share: float = 1.0,
@@ -190,14 +190,14 @@ def best_cap(
     Either what people have beyond the cap is missing, or groups are scaled back to measured totals. Where the whole
     table's total `is_public`, groups are scaled back to that, and no totals are released.
     """
-    whole = _whole(sizes, terms.width(share), cells)
+    whole = _whole_steps_of(sizes, terms.width(share), cells)
     if cells <= 1 or not sizes.told.is_believed:
         return whole
-    scaled = _scaled(sizes, terms, cells, share, is_public=is_public)
+    scaled = _scaled_sizes(sizes, terms, cells, share, is_public=is_public)
     return whole if CLEARLY_LESS * whole.error <= scaled.error else scaled
 
 
-def _whole(sizes: Sizes, width: float, cells: float) -> Cap:
+def _whole_steps_of(sizes: UnitSizes, width: float, cells: float) -> Cap:
     """Return the cap of least error where nothing is scaled back; `width` is the mean noise for a cap of 1.
 
     A group lacks its share b of what is beyond the cap, so with Laplace noise of scale s it errs by b + s·exp(-b / s).
@@ -213,7 +213,7 @@ def _whole(sizes: Sizes, width: float, cells: float) -> Cap:
     return found
 
 
-def _scaled(sizes: Sizes, terms: Terms, cells: float, share: float, *, is_public: bool) -> Cap:
+def _scaled_sizes(sizes: UnitSizes, terms: NoiseTerms, cells: float, share: float, *, is_public: bool) -> Cap:
     """Return the cap of least error where groups are scaled back to totals, whose tail has the least error too.
 
     Noise, totals and what groups lose more or less than the others are independent, so they are added as squares.
@@ -237,13 +237,13 @@ def _scaled(sizes: Sizes, terms: Terms, cells: float, share: float, *, is_public
     return found
 
 
-def _best_tail(sizes: Sizes, width: float) -> tuple[float, float]:
+def _best_tail(sizes: UnitSizes, width: float) -> tuple[float, float]:
     """Return the error of totals at the best tail, and that tail: more noise, or more of people's rows left out."""
     ends = (sizes.told.total.ends() * sizes.told.times).tolist()[-BELOW_TOP - 2 * TAIL_OCTAVES :]
     return min((end * width + float(sizes.people @ np.maximum(sizes.total - end, 0)), end) for end in ends)
 
 
-def caps_tried(sizes: Sizes, per_octave: int = CAPS_PER_OCTAVE) -> Iterator[float]:
+def caps_tried(sizes: UnitSizes, per_octave: int = CAPS_PER_OCTAVE) -> Iterator[float]:
     """Yield the caps that are tried, from below the median size up to the tail cap."""
     low = max(sizes.median() / BELOW_MEDIAN, float(np.min(sizes.length)))
     high = min(sizes.tail_cap, float(np.max(sizes.length)))
@@ -251,7 +251,7 @@ def caps_tried(sizes: Sizes, per_octave: int = CAPS_PER_OCTAVE) -> Iterator[floa
         yield low * 2 ** (step / per_octave)
 
 
-def outlook_of(sizes: Sizes, weights: Floats, cap: Cap | None = None) -> Outlook:
+def outlook_of(sizes: UnitSizes, weights: Floats, cap: Cap | None = None) -> Outlook:
     """Return what the profiles foretell of a vector whose people count for these weights, in its own steps."""
     believed = sizes.told.is_believed
     size = sizes.tail_cap if cap is None else cap.size

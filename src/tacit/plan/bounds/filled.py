@@ -43,14 +43,14 @@ def ranged_columns(query: Query, grouping: Grouping) -> Iterator[ValueColumn]:
     """Yield each expression that needs a range and lacks one by hand, once."""
     seen = set()
     for output in query.outputs:
-        for aggregate in _sides(output.aggregate):
+        for aggregate in _sides_of_range(output.aggregate):
             column = ValueColumn(aggregate, grouping, about_zero=False)
             if column.between is None and aggregate.expression not in seen:
                 seen.add(aggregate.expression)
                 yield column
 
 
-def _sides(aggregate: Aggregate) -> tuple[Aggregate, ...]:
+def _sides_of_range(aggregate: Aggregate) -> tuple[Aggregate, ...]:
     """Return an aggregate of one column as it is, and one of two columns as an aggregate of each."""
     if FAMILIES[aggregate.kind] not in RANGED:
         return ()
@@ -103,7 +103,7 @@ def filled(query: Query, declaration: Declaration, spend: Spend, facts: Facts) -
 def _ranged(
     aggregate: Aggregate, grouping: Grouping, ranges: Mapping[Expression | None, tuple[Fraction, Fraction]]
 ) -> Aggregate:
-    for place, side in enumerate(_sides(aggregate)):
+    for place, side in enumerate(_sides_of_range(aggregate)):
         if ValueColumn(side, grouping, about_zero=False).between is None:
             found = ranges[side.expression]
             aggregate = replace(aggregate, between=found) if place == 0 else replace(aggregate, other_between=found)

@@ -11,7 +11,7 @@ from math import ceil
 
 import numpy as np
 
-from tacit.plan.bounds.caps import EPSILON_MOST, Sizes, Terms, Told, best_cap, by_rank
+from tacit.plan.bounds.caps import EPSILON_MOST, NoiseTerms, Told, UnitSizes, best_cap, by_rank
 from tacit.plan.bounds.ceilings import under_ceilings
 from tacit.plan.bounds.chosen import WITHIN_BOUNDS
 from tacit.plan.bounds.facts import Fact, Facts
@@ -82,34 +82,34 @@ def with_bounds_filled(query: Query, grouping: Grouping, facts: Facts, epsilon: 
         (people,) = by_rank([Told(read)])
         if bound.what == "rows":  # noise grows with them, as with a cap, so they are as many as a cap would be
             cells = float(len(grouping.public_keys or ()) or grouping.cells or 1)
-            terms = Terms("laplace", float(min(epsilon, EPSILON_MOST)) / len(query.outputs))
+            terms = NoiseTerms("laplace", float(min(epsilon, EPSILON_MOST)) / len(query.outputs))
             cap = best_cap(people, terms, cells=cells)
             sizes[bound.what, bound.expression] = cap.tail or cap.size
         else:
             sizes[bound.what, bound.expression] = _size_of_most(people)
     groups = declaration.groups_per_unit
     if ("groups", None) in sizes:
-        groups = _whole(sizes["groups", None])
+        groups = _whole_bound(sizes["groups", None])
     shared = groups if query.keys and groups is not None else 1
     rows = declaration.rows_per_unit
     if ("rows", None) in sizes:
-        rows = _whole(sizes["rows", None] / shared)
+        rows = _whole_bound(sizes["rows", None] / shared)
 
     def bounded(aggregate: Aggregate) -> Aggregate:
         if not _lacks_per_unit(aggregate, declaration):
             return aggregate
-        return replace(aggregate, per_unit=_whole(sizes["values", aggregate.expression] / shared))
+        return replace(aggregate, per_unit=_whole_bound(sizes["values", aggregate.expression] / shared))
 
     outputs = tuple(replace(output, aggregate=bounded(output.aggregate)) for output in query.outputs)
     filled = replace(declaration, rows_per_unit=rows, groups_per_unit=groups)
     return FilledBounds(replace(query, outputs=outputs), filled, tuple(dict.fromkeys(used)))
 
 
-def _whole(size: float) -> int:
+def _whole_bound(size: float) -> int:
     return min(max(1, ceil(size)), BOUND_MOST)
 
 
-def _size_of_most(people: Sizes) -> float:
+def _size_of_most(people: UnitSizes) -> float:
     """Return what most people have no more of."""
     ranks = np.cumsum(people.people)
     place = min(int(np.searchsorted(ranks, WITHIN_BOUNDS * ranks[-1])), len(ranks) - 1)

@@ -120,11 +120,11 @@ def grouping_in(query: Query, declaration: Declaration, spend: Spend, facts: Fac
 
 def known_keys(rounds: Sequence[Fact]) -> Keys:
     """Return the keys that any round showed, in their order: NULL first."""
-    return _in_order(*rounds)
+    return _keys_in_order(*rounds)
 
 
 @of_last_few
-def _in_order(*rounds: Fact) -> Keys:
+def _keys_in_order(*rounds: Fact) -> Keys:
     found = {key for fact in rounds for key in fact.keys}
     return tuple(sorted(found, key=lambda key: [(part is not None, 0 if part is None else part) for part in key]))
 

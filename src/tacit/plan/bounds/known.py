@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from tacit.plan.bounds.chosen import OWN_WHERE_FROM
 from tacit.plan.bounds.facts import Fact, Facts, sound
-from tacit.plan.bounds.profiles import Reading, Span, people_beyond, read_profile, span_of
+from tacit.plan.bounds.profiles import BelievedSpan, Reading, people_beyond, read_profile, span_of
 from tacit.plan.bounds.scaling import BINS, LARGEST_BINS, Profile, Vector
 from tacit.plan.groups import of_last_few, public_keys
 from tacit.plan.plan import Cells, KeyColumn, Measured, NoisyRelease, Part, Plan, Sensitivity, Spend
@@ -166,7 +166,7 @@ def reading_of(rounds: Sequence[Fact], profile: int, vector: Vector, *, safe: fl
     return read_profile(bins, shift=vector.shift, whole=whole, safe=safe, is_total=profile == 0)  # L1 comes first
 
 
-def span_in(rounds: Sequence[Fact], subject: Subject, *, of_distances: bool = False) -> Span:
+def span_in(rounds: Sequence[Fact], subject: Subject, *, of_distances: bool = False) -> BelievedSpan:
     """Return how far values, or their distances from a middle, are believed to go above and below 0."""
     whole = all(column.type == "int" for column in subject.measured)
     bins = tuple((fact.parts[0], float(fact.scales[0])) for fact in rounds)

@@ -101,11 +101,11 @@ def needed_facts(
         if first is not None:  # how many groups there are decides what else is learned
             return (first,)
         needed = list(_needed(query, grouping, facts, spend.epsilon))
-        unit = _share(query, grouping, learn) / _parts(query, grouping)
+        unit = _share_to_learn(query, grouping, learn) / _parts_of_epsilon(query, grouping)
         unit /= 1 if learn is None or grouping.public_keys is not None else 2  # groups have the other half
     elif lacks_anything(query, declaration, spend):
         needed = list(_needed_to_fill(query, grouping, facts, spend.epsilon))
-        unit = _share(query, grouping, learn) / _parts_to_fill(query, grouping)
+        unit = _share_to_learn(query, grouping, learn) / _parts_to_fill(query, grouping)
     else:
         return ()
     left = _left_for_more(learn)
@@ -231,7 +231,7 @@ def _left_for_more(learn: Fraction | None) -> Fraction:
     return min(Fraction(1), (1 - learn) / 2 / AGAIN_SHARE)
 
 
-def _share(query: Query, grouping: Grouping, learn: Fraction | None) -> Fraction:
+def _share_to_learn(query: Query, grouping: Grouping, learn: Fraction | None) -> Fraction:
     """Return which part of a call's epsilon learns: more if groups are few, and if values are asked of."""
     if learn is not None:
         return learn
@@ -240,7 +240,7 @@ def _share(query: Query, grouping: Grouping, learn: Fraction | None) -> Fraction
     return more * (LEARNS + LEARNS_BY_GROUP / max(grouping.cells or FEW_CELLS, FEWEST_CELLS))
 
 
-def _parts(query: Query, grouping: Grouping) -> Fraction:
+def _parts_of_epsilon(query: Query, grouping: Grouping) -> Fraction:
     """Return the parts of all facts of a question together, known or not."""
     norms = 1 if grouping.only_l1 or not grouping.keys else 2
     parts = {kind: sum(PARTS[kind][:norms], Fraction(0)) for kind in PROFILED}

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from tacit.plan.bounds.caps import KEPT_LEAST, Cap, Sizes, Terms
+from tacit.plan.bounds.caps import KEPT_LEAST, Cap, NoiseTerms, UnitSizes
 from tacit.plan.bounds.chosen import MISMATCH_BY_ROWS, OFF_CENTRE
 from tacit.plan.bounds.profiles import Floats
 
@@ -32,10 +32,10 @@ class MeanCaps:
 class Pair:
     """Rows and sums about a centre, with one weight: by rank, and what noise they get."""
 
-    rows: Sizes
-    sums: Sizes
-    rows_terms: Terms
-    sums_terms: Terms
+    rows: UnitSizes
+    sums: UnitSizes
+    rows_terms: NoiseTerms
+    sums_terms: NoiseTerms
     share: Fraction  # of the call's loss, for both
     rows_shares: Sequence[Fraction]  # which part of it rows may get
     others: Floats | None = None  # what people count for already, because of further vectors with the same weight
@@ -53,7 +53,7 @@ def best_mean_caps(pair: Pair, cells: float) -> MeanCaps:
     for size in rows.ends():
         by_rows = rows.weights(size)
         weights = np.minimum(by_sums, by_rows[None, :])
-        kept_rows, kept_sums = _kept(rows, weights), _kept(sums, weights)
+        kept_rows, kept_sums = _kept_part(rows, weights), _kept_part(sums, weights)
         cut_by_rows = 1 - sums.kept(by_rows)
         by_rows_wrong = (1.0 if pair.has_sum else MISMATCH_BY_ROWS) * cut_by_rows
         wrong = by_rows_wrong + np.maximum(1 - cut_by_rows - kept_sums, 0.0)
@@ -73,7 +73,7 @@ def best_mean_caps(pair: Pair, cells: float) -> MeanCaps:
     return found[1]
 
 
-def _kept(sizes: Sizes, weights: Floats) -> Floats:
+def _kept_part(sizes: UnitSizes, weights: Floats) -> Floats:
     """Return, for each row of weights, about which share of all that people have is left."""
     had = sizes.people * sizes.total
     return np.maximum(weights @ had / np.sum(had), KEPT_LEAST)

@@ -12,7 +12,7 @@ from math import log2, pi, sqrt
 
 import numpy as np
 
-from tacit.plan.bounds.caps import KEPT_LEAST, Cap, Sizes, Terms
+from tacit.plan.bounds.caps import KEPT_LEAST, Cap, NoiseTerms, UnitSizes
 from tacit.plan.bounds.chosen import OFF_CENTRE
 from tacit.plan.bounds.profiles import Floats
 
@@ -29,8 +29,8 @@ TURNS = 3
 class MomentPart:
     """One vector of a moment: its people, its noise at its share of the loss, and how much that noise counts."""
 
-    sizes: Sizes
-    terms: Terms
+    sizes: UnitSizes
+    terms: NoiseTerms
     share: float
     is_product: bool
     is_rows: bool
@@ -49,8 +49,8 @@ def moment_caps(parts: Mapping[int, MomentPart], cells: float) -> dict[int, Cap]
         for _ in range(TURNS):
             for place, part in parts.items():
                 tried = [found | {place: cap} for cap in _tried(part.sizes)]
-                found = min((found, *tried), key=lambda caps: _error(parts, caps, cells))
-    error = _error(parts, found, cells)
+                found = min((found, *tried), key=lambda caps: _moment_error(parts, caps, cells))
+    error = _moment_error(parts, found, cells)
     return {place: Cap(cap, Fraction(0), error * parts[place].sizes.mass / cells) for place, cap in found.items()}
 
 
@@ -60,7 +60,7 @@ def joint_weights(parts: Mapping[int, MomentPart], caps: Mapping[int, float]) ->
     return weights
 
 
-def _error(parts: Mapping[int, MomentPart], caps: Mapping[int, float], cells: float) -> float:
+def _moment_error(parts: Mapping[int, MomentPart], caps: Mapping[int, float], cells: float) -> float:
     """Return about how far off the ratio is, as a part of it: noise, and what is scaled away unevenly."""
     weights = joint_weights(parts, caps)
     kept = {place: part.sizes.kept(weights) for place, part in parts.items()}
@@ -70,7 +70,7 @@ def _error(parts: Mapping[int, MomentPart], caps: Mapping[int, float], cells: fl
     return sqrt(sum(noise * noise for noise in noises)) + sum(uneven) / max(len(uneven), 1)
 
 
-def _tried(sizes: Sizes) -> Sequence[float]:
+def _tried(sizes: UnitSizes) -> Sequence[float]:
     low = max(sizes.median() / BELOW_MEDIAN, float(np.min(sizes.length)))
     high = min(sizes.tail_cap, float(np.max(sizes.length)))
     halves = max(0, int(log2(max(high / low, 1.0)) * CAPS_PER_OCTAVE)) + 1

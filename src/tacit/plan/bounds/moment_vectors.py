@@ -60,10 +60,10 @@ def paired_columns(query: Query, grouping: Grouping) -> Iterator[tuple[tuple[Val
             key = (aggregate.expression, aggregate.between, aggregate.step, aggregate.other, aggregate.other_between)
             found.setdefault(key, []).append(output)
     for outputs in found.values():
-        yield _sides(outputs[0].aggregate, grouping), outputs
+        yield _sides_of_product(outputs[0].aggregate, grouping), outputs
 
 
-def _sides(aggregate: Aggregate, grouping: Grouping) -> tuple[ValueColumn, ValueColumn]:
+def _sides_of_product(aggregate: Aggregate, grouping: Grouping) -> tuple[ValueColumn, ValueColumn]:
     other = replace(aggregate, expression=aggregate.other, between=aggregate.other_between, step=None)
     one, two = (replace(each, other=None, other_between=None) for each in (aggregate, other))
     return ValueColumn(one, grouping, about_zero=False), ValueColumn(two, grouping, about_zero=False)
@@ -87,7 +87,7 @@ def _where_known(column: ValueColumn, other: ValueColumn) -> Expression:
     return Call("case", (Call("is_null", (other.expression,)), NOTHING, column.expression))
 
 
-def _product(one: Grid, two: Grid, distances: tuple[Expression, Expression]) -> Grid:
+def _product_vector(one: Grid, two: Grid, distances: tuple[Expression, Expression]) -> Grid:
     """Return the product of two distances on a separate grid, about 0; a square is never below it."""
     largest = one.largest * two.largest
     coarse = ceil(log2(largest)) - SQUARE_BITS
@@ -110,7 +110,7 @@ def _add_square(wanted: Wanted, column: ValueColumn, outputs: list[Output], fact
         raise ValueError("a column has its grid before its squares are added")
     sums = wanted.place_of_sums(outputs[0].name)
     distance = _distance(column, grid)
-    at = _add_products(wanted, _product(grid, grid, (distance, distance)), (sums, sums), outputs)
+    at = _add_products(wanted, _product_vector(grid, grid, (distance, distance)), (sums, sums), outputs)
     place = wanted.vectors[sums].vector.column
     wanted.outputs |= {output.name: planned(output, at, place or 0) for output in outputs}
 
@@ -143,11 +143,11 @@ def _add_pair(wanted: Wanted, columns: tuple[ValueColumn, ValueColumn], outputs:
             safe=grid.largest,
         )
         sums.append(wanted.add(made, beside=counting))
-    at = _add_products(wanted, _product(one, two, distances), (sums[0], sums[1]), outputs)
+    at = _add_products(wanted, _product_vector(one, two, distances), (sums[0], sums[1]), outputs)
     if any(output.aggregate.kind == "correlation" for output in outputs):
         for place, (grid, distance) in enumerate(zip((one, two), distances, strict=True)):
             known = Call("case", (Call("is_null", (columns[1 - place].expression,)), NOTHING, distance))
-            _add_products(wanted, _product(grid, grid, (known, known)), (sums[place], sums[place]), outputs)
+            _add_products(wanted, _product_vector(grid, grid, (known, known)), (sums[place], sums[place]), outputs)
     wanted.outputs |= {output.name: planned(output, at, *places) for output in outputs}
     return True
 

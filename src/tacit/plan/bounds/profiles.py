@@ -326,7 +326,7 @@ def _octave_least(distance: int) -> float:
 
 
 @dataclass(frozen=True)
-class Span:
+class BelievedSpan:
     """How far values are believed to go: the highest octave of those above 0 and of those below; None: none are."""
 
     up: int | None
@@ -347,7 +347,9 @@ class Span:
 
 
 @lru_cache(maxsize=256)
-def span_of(rounds: tuple[tuple[tuple[int, ...], float], ...], *, whole: bool = False, from_one: bool = False) -> Span:
+def span_of(
+    rounds: tuple[tuple[tuple[int, ...], float], ...], *, whole: bool = False, from_one: bool = False
+) -> BelievedSpan:
     """Return how far values go on either side, from rounds of a profile of the largest values.
 
     The side with the fullest bin is believed from there up if that is clear of noise; the other one by the distance
@@ -363,14 +365,14 @@ def span_of(rounds: tuple[tuple[tuple[int, ...], float], ...], *, whole: bool = 
     start = fullest[greater]
     if sides[greater][start] <= _clear(scale):
         if not from_one:
-            return Span(None, None, whole)
+            return BelievedSpan(None, None, whole)
         up, down = (believed_octave(side, scale, start=-LARGEST_LEAST) for side in sides)
-        return Span(_octave(up), _octave(down), whole)
+        return BelievedSpan(_octave(up), _octave(down), whole)
     tops = [
         believed_octave(side, scale, start=half, top=start if place == greater else _near(side, scale, start))
         for place, side in enumerate(sides)
     ]
-    return Span(_octave(tops[0]), _octave(tops[1]), whole)
+    return BelievedSpan(_octave(tops[0]), _octave(tops[1]), whole)
 
 
 def _clear(scale: float) -> float:
@@ -393,7 +395,9 @@ def _octave(place: int | None) -> int | None:
     return None if place is None else place + LARGEST_LEAST
 
 
-def stretched(rounds: Sequence[tuple[Sequence[int], float]], span: Span, *, width: float, cells: float) -> Span:
+def stretched(
+    rounds: Sequence[tuple[Sequence[int], float]], span: BelievedSpan, *, width: float, cells: float
+) -> BelievedSpan:
     """Return a span that goes on as far as its tail is expected to, where that costs less than it mends.
 
     A number held at the end of its range is lost beyond it. A range twice as wide has twice the noise. `width` is the
@@ -406,7 +410,7 @@ def stretched(rounds: Sequence[tuple[Sequence[int], float]], span: Span, *, widt
         end if end is None else _stretched_end(side, end - LARGEST_LEAST, scale, width, cells) + LARGEST_LEAST
         for side, end in zip(sides, (span.up, span.down), strict=True)
     ]
-    return Span(ends[0], ends[1], span.whole)
+    return BelievedSpan(ends[0], ends[1], span.whole)
 
 
 def _stretched_end(counts: Sequence[float], top: int, scale: float, width: float, cells: float) -> int:

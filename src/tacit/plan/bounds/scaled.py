@@ -16,8 +16,8 @@ from tacit.errors import QueryRefused
 from tacit.plan.bounds.caps import (
     EPSILON_MOST,
     Cap,
-    Sizes,
-    Terms,
+    NoiseTerms,
+    UnitSizes,
     best_cap,
     by_rank,
     in_fine_steps,
@@ -29,7 +29,7 @@ from tacit.plan.bounds.facts import Facts
 from tacit.plan.bounds.mean_caps import ROWS_SHARES, Pair, best_mean_caps
 from tacit.plan.bounds.moment_caps import MomentPart, moment_caps
 from tacit.plan.bounds.profiles import Floats
-from tacit.plan.bounds.scaled_known import Known, known_facts, people_longer, told_of
+from tacit.plan.bounds.scaled_known import KnownSizes, known_facts, people_longer, told_of
 from tacit.plan.bounds.scaling import ByHand, Scaling, Vector
 from tacit.plan.bounds.vectors import WantedVector
 from tacit.plan.groups import UNIT_SHIFT
@@ -51,7 +51,7 @@ class _Choice:
 
     noise: NoiseKind
     shares: tuple[Fraction, ...]
-    sizes: tuple[Sizes | None, ...]
+    sizes: tuple[UnitSizes | None, ...]
     caps: tuple[Cap | None, ...]
     weights: tuple[Floats | None, ...]
     error: float
@@ -63,7 +63,7 @@ def scaled_plan(query: Query, declaration: Declaration, spend: Spend, facts: Fac
     if known is None:
         return None
     limit_cells(query, len(known.keys))
-    choice = _chosen(known)
+    choice = _chosen_noise(known)
     vectors = tuple(_vector(known, choice, place) for place in range(len(known.wanted.vectors)))
     scaling = Scaling(1 if choice.noise == "laplace" else 2, vectors, tuple(map(tuple, known.wanted.together)))
     cells, totals = _pieces(known, choice, scaling)
@@ -71,7 +71,7 @@ def scaled_plan(query: Query, declaration: Declaration, spend: Spend, facts: Fac
     return _plan(query, known, scaling, made)
 
 
-def _plan(query: Query, known: Known, scaling: Scaling, made: tuple[NoisyRelease, ...]) -> Plan:
+def _plan(query: Query, known: KnownSizes, scaling: Scaling, made: tuple[NoisyRelease, ...]) -> Plan:
     declaration, wanted = known.declaration, known.wanted
     return Plan(
         table=declaration.name,
@@ -99,7 +99,7 @@ def _plan(query: Query, known: Known, scaling: Scaling, made: tuple[NoisyRelease
 # ---- Choosing noise, shares and caps.
 
 
-def _chosen(known: Known) -> _Choice:
+def _chosen_noise(known: KnownSizes) -> _Choice:
     """Return the kind of noise, and the caps, that err less; the kind that the call asks for if it asks."""
     given = any(vector.given is not None for vector in known.wanted.vectors)
     only_l1 = known.wanted.grouping.only_l1 and not given
@@ -122,10 +122,10 @@ def _noises(spend: Spend) -> tuple[NoiseKind, ...]:
     return ("laplace",)
 
 
-def _choice(known: Known, noise: NoiseKind, cells: float) -> _Choice:
+def _choice(known: KnownSizes, noise: NoiseKind, cells: float) -> _Choice:
     vectors = known.wanted.vectors
-    shares = _shares(known, noise)
-    sizes: list[Sizes | None] = [None] * len(vectors)
+    shares = _vector_shares(known, noise)
+    sizes: list[UnitSizes | None] = [None] * len(vectors)
     caps: list[Cap | None] = [None] * len(vectors)
     weights: list[Floats | None] = [None] * len(vectors)
     error = 0.0
@@ -151,7 +151,7 @@ def _choice(known: Known, noise: NoiseKind, cells: float) -> _Choice:
     return _Choice(noise, tuple(shares), tuple(sizes), tuple(caps), tuple(weights), error)
 
 
-def _given(known: Known, place: int, noise: NoiseKind) -> tuple[Cap, Sizes | None, Floats | None]:
+def _given(known: KnownSizes, place: int, noise: NoiseKind) -> tuple[Cap, UnitSizes | None, Floats | None]:
     """Return a cap that is given by hand, and what is known of people's sizes if that was learned before."""
     given = known.wanted.vectors[place].given
     if given is None:
@@ -163,7 +163,7 @@ def _given(known: Known, place: int, noise: NoiseKind) -> tuple[Cap, Sizes | Non
     return cap, sizes, sizes.weights(cap.size)
 
 
-def _error_given(known: Known, place: int, noise: NoiseKind, share: float) -> float:
+def _error_given(known: KnownSizes, place: int, noise: NoiseKind, share: float) -> float:
     """Return the noise under a cap given by hand, as a part of what one row adds, to compare kinds of noise by."""
     vector = known.wanted.vectors[place]
     if vector.given is None:
@@ -173,7 +173,7 @@ def _error_given(known: Known, place: int, noise: NoiseKind, share: float) -> fl
 
 
 def _caps(
-    known: Known, noise: NoiseKind, cells: float, sizes: Mapping[int, Sizes], shares: list[Fraction]
+    known: KnownSizes, noise: NoiseKind, cells: float, sizes: Mapping[int, UnitSizes], shares: list[Fraction]
 ) -> dict[int, Cap]:
     """Return the caps of vectors that have one weight: of a count or a sum, of a mean, or of a moment."""
     vectors = known.wanted.vectors
@@ -198,7 +198,7 @@ def _caps(
 
 
 def _caps_of_means(
-    known: Known, noise: NoiseKind, cells: float, sizes: Mapping[int, Sizes], shares: list[Fraction]
+    known: KnownSizes, noise: NoiseKind, cells: float, sizes: Mapping[int, UnitSizes], shares: list[Fraction]
 ) -> dict[int, Cap]:
     """Return the caps of the rows and the sums of means; the rows of one mean get their share in `shares`."""
     vectors = known.wanted.vectors
@@ -229,18 +229,18 @@ def _caps_of_means(
     return found
 
 
-def _terms(noise: NoiseKind, known: Known, vector: WantedVector) -> Terms:
+def _terms(noise: NoiseKind, known: KnownSizes, vector: WantedVector) -> NoiseTerms:
     replaced, one = known.declaration.neighbours == "replace", known.is_one_number
     signed = vector.role == "centred"
     spend = known.spend
     if noise == "laplace":
         farther = 1.0 if not replaced or (one and not signed) else 2.0
-        return Terms("laplace", float(min(spend.epsilon, EPSILON_MOST)), farther)
+        return NoiseTerms("laplace", float(min(spend.epsilon, EPSILON_MOST)), farther)
     farther = 1.0 if not replaced or (one and not signed) else 2.0 if signed else sqrt(2)
-    return Terms("gaussian", float(rho_within(min(spend.epsilon, EPSILON_MOST), spend.delta_rho)), farther)
+    return NoiseTerms("gaussian", float(rho_within(min(spend.epsilon, EPSILON_MOST), spend.delta_rho)), farther)
 
 
-def _weight(known: Known, place: int) -> float:
+def _weight(known: KnownSizes, place: int) -> float:
     """Return how much the error of a vector counts, as a part of the most that one counts."""
     given = dict(known.spend.weights)
     counts = [
@@ -250,7 +250,7 @@ def _weight(known: Known, place: int) -> float:
     return float(counts[place] / max(counts))
 
 
-def _shares(known: Known, noise: NoiseKind) -> list[Fraction]:
+def _vector_shares(known: KnownSizes, noise: NoiseKind) -> list[Fraction]:
     """Return the share of each vector, its totals included; they add up to 1 exactly."""
     root = 1 / 3 if noise == "laplace" else 1 / 2
     parts = []
@@ -265,7 +265,7 @@ def _shares(known: Known, noise: NoiseKind) -> list[Fraction]:
     return rounded_shares(parts)
 
 
-def _products_beside(known: Known, place: int) -> int:
+def _products_beside(known: KnownSizes, place: int) -> int:
     """Return how many vectors of squares or products have one weight with this one."""
     vectors = known.wanted.vectors
     return sum(vectors[each].factors is not None for each in known.wanted.together_with(place))
@@ -274,7 +274,7 @@ def _products_beside(known: Known, place: int) -> int:
 # ---- The plan's records.
 
 
-def _vector(known: Known, choice: _Choice, place: int) -> Vector:
+def _vector(known: KnownSizes, choice: _Choice, place: int) -> Vector:
     each = known.wanted.vectors[place]
     sizes, cap, weights = choice.sizes[place], choice.caps[place], choice.weights[place]
     if cap is None:  # one unit is its cap
@@ -297,7 +297,7 @@ def _vector(known: Known, choice: _Choice, place: int) -> Vector:
     return replace(vector, totals="signed" if each.signed else "absolute") if cap.anchor else vector
 
 
-def _pieces(known: Known, choice: _Choice, scaling: Scaling) -> tuple[list[Piece], list[Piece]]:
+def _pieces(known: KnownSizes, choice: _Choice, scaling: Scaling) -> tuple[list[Piece], list[Piece]]:
     """Return each vector's cells, and the totals of those that have them, with their shares of the loss."""
     cells: list[Piece] = []
     totals: list[Piece] = []

@@ -18,7 +18,7 @@ from tacit.tables import Declaration
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownSizes:
     """A question's vectors, and the rounds of facts that each one's cap is read off."""
 
     wanted: Wanted
@@ -54,7 +54,7 @@ class Known:
         return tuple(dict.fromkeys((*self.wanted.used, *profiles, *self.found, *self.ceilings)))
 
 
-def known_facts(query: Query, declaration: Declaration, spend: Spend, facts: Facts) -> Known | None:
+def known_facts(query: Query, declaration: Declaration, spend: Spend, facts: Facts) -> KnownSizes | None:
     """Return the vectors of a question with the facts that their caps are read off; None where one is missing."""
     grouping = grouping_in(query, declaration, spend, facts)
     if grouping.public_keys is None and spend.delta_keys == 0:
@@ -86,10 +86,10 @@ def known_facts(query: Query, declaration: Declaration, spend: Spend, facts: Fac
         return None
     keys = known_keys(rounds_of_keys) if grouping.public_keys is None else grouping.public_keys
     more = (tuple(totals), tuple(ceilings), tuple(of_all_rows))
-    return Known(wanted, tuple(found), keys, rounds_of_keys, declaration, spend, *more)
+    return KnownSizes(wanted, tuple(found), keys, rounds_of_keys, declaration, spend, *more)
 
 
-def told_of(known: Known, place: int, noise: NoiseKind) -> Told:
+def told_of(known: KnownSizes, place: int, noise: NoiseKind) -> Told:
     """Return what is known of one vector, for the norm of this noise."""
     each, rounds, total = known.wanted.vectors[place], known.rounds[place], known.totals[place]
     if each.subject is None or total is None:
@@ -108,7 +108,7 @@ def told_of(known: Known, place: int, noise: NoiseKind) -> Told:
     return Told(total, length, cells=float(max(known.cells_most, 1)))
 
 
-def people_longer(known: Known, place: int, noise: NoiseKind, cap: float) -> tuple[float, float] | None:
+def people_longer(known: KnownSizes, place: int, noise: NoiseKind, cap: float) -> tuple[float, float] | None:
     """Return how many people's vectors are longer than a cap, in steps, at least and at most as far as noise tells."""
     told = told_of(known, place, noise)
     reading, profile = (told.total, 0) if told.length is None else (told.length, 1)

@@ -15,7 +15,7 @@ from tacit.errors import QueryRefused
 from tacit.plan.bounds.facts import Fact, Facts
 from tacit.plan.bounds.known import Grouping, Subject, reading_of, span_in
 from tacit.plan.bounds.missing_bounds import MOMENTS_OF_ONE
-from tacit.plan.bounds.profiles import Span
+from tacit.plan.bounds.profiles import BelievedSpan
 from tacit.plan.bounds.scaling import Profile, Vector
 from tacit.plan.layout import QUANTILE_STEPS
 from tacit.plan.measure import measured_column, power_of_two_at_most
@@ -90,14 +90,14 @@ class ValueColumn:
         return Subject(*self._of_values(), (Profile("largest", Vector("centred", 0)),))
 
     def _of_values(self) -> tuple[Grouping, tuple[Measured, ...]]:
-        measured = _about(self.expression, self.type, Fraction(1), 0)
+        measured = _measured_about(self.expression, self.type, Fraction(1), 0)
         return self.grouping.of_whole_table(), (measured,)
 
-    def span(self, facts: Facts) -> Span | None:
+    def span(self, facts: Facts) -> BelievedSpan | None:
         """Return the largest size of its believed values; None if that is not known yet."""
         size = self.size()
         if size is None:
-            return Span(None, None)
+            return BelievedSpan(None, None)
         rounds = size.rounds(facts)
         return span_in(rounds, size) if rounds else None
 
@@ -168,10 +168,12 @@ class ValueColumn:
         step = self._step(span)
         at = round(middle / step)
         largest = float((1 if span.top is None else Fraction(2) ** (span.top + 1)) / step)
-        measured = _about(self.expression, self.type, step, at, Fraction(0) if step == self.own_step() else step / 2)
+        measured = _measured_about(
+            self.expression, self.type, step, at, Fraction(0) if step == self.own_step() else step / 2
+        )
         return Grid(measured, at - measured.low, max(largest, 1.0), span.up is not None and span.down is None)
 
-    def _step(self, span: Span) -> Fraction:
+    def _step(self, span: BelievedSpan) -> Fraction:
         """Return a step of which the largest believed value has about 2^VALUE_BITS."""
         octave = span.top if span.top is not None else OCTAVE_UNKNOWN
         wanted = Fraction(2) ** (octave + 1 - VALUE_BITS)
@@ -203,7 +205,9 @@ class Grid:
     one_sign: bool = False  # no value below 0 was believed
 
 
-def _about(expression: Expression, kind: Type, step: Fraction, centre: int, off: Fraction = Fraction(0)) -> Measured:
+def _measured_about(
+    expression: Expression, kind: Type, step: Fraction, centre: int, off: Fraction = Fraction(0)
+) -> Measured:
     low, high = centre - (1 << GRID_BITS), centre + (1 << GRID_BITS)
     if kind == "int":  # no further than an int goes
         low, high = max(low, -(-INT_LEAST // step)), min(high, INT_MOST // step)

@@ -46,7 +46,7 @@ def check_after(after: PostProcessing, kinds: Mapping[str, Kind]) -> PostProcess
     windows: list[Window] = []
     known = dict(kinds)
     for window in after.windows:
-        windows.append(window.changed(lambda each: _expression(each, kinds)))
+        windows.append(window.changed(lambda each: _checked_expression(each, kinds)))
         known[window.name] = window_kind(window, tuple(kind_of(each, kinds) for each in windows[-1].arguments))
     if len(after.shown) > SHOWN_MAX or len(after.windows) > SHOWN_MAX:
         raise QueryRefused(f"an answer has at most {SHOWN_MAX} columns\nhint: ask for fewer")
@@ -55,8 +55,8 @@ def check_after(after: PostProcessing, kinds: Mapping[str, Kind]) -> PostProcess
         having=having,
         windows=tuple(windows),
         qualify=None if after.qualify is None else _condition(after.qualify, known, "QUALIFY"),
-        shown=tuple(_shown(each, known) for each in after.shown),
-        order=reordered(after.order, lambda each: _expression(each, known)),
+        shown=tuple(_checked_shown(each, known) for each in after.shown),
+        order=reordered(after.order, lambda each: _checked_expression(each, known)),
     )
 
 
@@ -102,12 +102,12 @@ def _unquoted(text: str, names: Mapping[str, str]) -> str:
     return text
 
 
-def _shown(shown: Shown, kinds: Mapping[str, Kind]) -> Shown:
-    expression = _expression(shown.expression, kinds)
+def _checked_shown(shown: Shown, kinds: Mapping[str, Kind]) -> Shown:
+    expression = _checked_expression(shown.expression, kinds)
     return Shown(shown.name, expression, kind_of(expression, kinds).type)
 
 
-def _expression(expression: Expression, kinds: Mapping[str, Kind]) -> Expression:
+def _checked_expression(expression: Expression, kinds: Mapping[str, Kind]) -> Expression:
     limit_expression(expression)
     unknown = sorted(columns_of(expression) - set(kinds))
     if unknown:
@@ -130,7 +130,7 @@ def _with_scales(expression: Expression, kinds: Mapping[str, Kind]) -> Expressio
 
 
 def _condition(expression: Expression, kinds: Mapping[str, Kind], word: str) -> Expression:
-    condition = _expression(expression, kinds)
+    condition = _checked_expression(expression, kinds)
     if kind_of(condition, kinds).type != "bool":
         raise QueryRefused(
             f"{word} {show(condition)} is not a condition (true or false)\nhint: compare it, e.g. n > 10"

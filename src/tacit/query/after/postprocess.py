@@ -35,7 +35,7 @@ def values_of(window: Window, rows: Sequence[Row], arguments: Sequence[Sequence[
     given = [[evaluate(argument, row) for row in rows] for argument in window.arguments]
     return window_values(
         window,
-        [tuple(_same(evaluate(each, row)) for each in window.partition) for row in rows],
+        [tuple(_same_names(evaluate(each, row)) for each in window.partition) for row in rows],
         [[evaluate(each.expression, row) for row in rows] for each in window.order],
         given if arguments is None else arguments,
     )
@@ -45,11 +45,11 @@ def _distinct(rows: list[dict[str, Any]], after: PostProcessing) -> list[dict[st
     """Return the first of rows that show the same."""
     found: dict[Any, dict[str, Any]] = {}
     for row in rows:
-        found.setdefault(tuple(_same(evaluate(each.expression, row)) for each in after.shown), row)
+        found.setdefault(tuple(_same_names(evaluate(each.expression, row)) for each in after.shown), row)
     return list(found.values())
 
 
-def _same(value: Any) -> Any:
+def _same_names(value: Any) -> Any:
     """Return a value that is equal for equal values and not for NULL and others; True is not 1."""
     return None if value is None else (isinstance(value, bool), comparable(value))
 

@@ -21,7 +21,7 @@ INFINITE = float("inf")
 
 
 @dataclass(frozen=True)
-class Span:
+class AnswerSpan:
     """From `low` to `high`, both inside; a value that is known for sure, of any type, is both."""
 
     low: Any
@@ -43,33 +43,33 @@ class Span:
 
 
 # None: any value is possible.
-Spans = Mapping[str, Span | None]
-Rule = Callable[[Call, Sequence[Span]], Span | None]
+Spans = Mapping[str, AnswerSpan | None]
+Rule = Callable[[Call, Sequence[AnswerSpan]], AnswerSpan | None]
 # Pairs of which the first is never more than the second, if it is not negative.
 Parts = frozenset[tuple[Expression, Expression]]
 
 
-def span_of(expression: Expression, spans: Spans, wholes: Parts = frozenset()) -> Span | None:
+def span_of(expression: Expression, spans: Spans, wholes: Parts = frozenset()) -> AnswerSpan | None:
     """Return where an expression may be, given where each of its columns may be, and which are parts of which."""
     if isinstance(expression, Value):
-        return Span(expression.value, expression.value)
+        return AnswerSpan(expression.value, expression.value)
     if isinstance(expression, Column):
         return spans[expression.name]
     if expression.function == "case":
-        return _case(expression, spans, wholes)
+        return _case_span(expression, spans, wholes)
     found = [span_of(argument, spans, wholes) for argument in expression.arguments]
     parts = [span for span in found if span is not None]
     if len(parts) < len(found):
         return None
     if all(part.is_known for part in parts):
         value = _run(expression, [part.low for part in parts])
-        return Span(value, value)
+        return AnswerSpan(value, value)
     rule = _RULES.get(expression.function)
     image = None if rule is None else rule(expression, parts)
-    share = _share(expression, spans, wholes) if expression.function == "/" else None
+    share = _share_span(expression, spans, wholes) if expression.function == "/" else None
     if share is None or image is None:
         return image or share
-    return Span(share.nearest(image.low), share.nearest(image.high))
+    return AnswerSpan(share.nearest(image.low), share.nearest(image.high))
 
 
 def parts_of_window(window: Window, spans: Sequence[Spans]) -> Parts:
@@ -80,14 +80,14 @@ def parts_of_window(window: Window, spans: Sequence[Spans]) -> Parts:
     return frozenset({(argument, Column(window.name))} if all(_is_positive(argument, each) for each in spans) else ())
 
 
-def _share(call: Call, spans: Spans, wholes: Parts) -> Span | None:
+def _share_span(call: Call, spans: Spans, wholes: Parts) -> AnswerSpan | None:
     """Return the range from 0 to the whole, for a quotient of a part by its whole; constants may stand before
     either."""
     (times, part), (over, whole) = map(_without_factor, call.arguments)
     if not over or not _is_positive(part, spans) or not _is_part(part, whole, spans, wholes):
         return None
     end = float(times / over)
-    return Span(min(0.0, end), max(0.0, end))
+    return AnswerSpan(min(0.0, end), max(0.0, end))
 
 
 def _without_factor(expression: Expression) -> tuple[Fraction, Expression]:
@@ -120,7 +120,7 @@ def _is_positive(expression: Expression, spans: Spans) -> bool:
 
 def window_span_of(
     window: Window, rows: Sequence[Mapping[str, Any]], spans: Sequence[Spans], noisy: Collection[str]
-) -> list[Span | None]:
+) -> list[AnswerSpan | None]:
     """Return the range of a window in each row: exact if all its inputs are exact.
 
     Sums, means, extremes and single rows' values rise with their inputs. If the order or the partition is noisy
@@ -130,7 +130,7 @@ def window_span_of(
     if any(not columns_of(part).isdisjoint(noisy) for part in parts):
         return [None] * len(rows)
     if window.name not in noisy:
-        return [Span(value, value) for value in values_of(window, rows)]
+        return [AnswerSpan(value, value) for value in values_of(window, rows)]
     if WINDOWS[window.function].reads == "order":  # which rows there are is noisy, or which x of COUNT(x) are NULL
         return [None] * len(rows)
     found = [[span_of(argument, each) for each in spans] for argument in window.arguments]
@@ -139,7 +139,7 @@ def window_span_of(
         arguments = [[unknown if span is None else getattr(span, end) for span in column] for column in found]
         ends.append(values_of(window, rows, arguments))
     return [
-        None if low is None or high is None or low == -INFINITE or high == INFINITE else Span(low, high)
+        None if low is None or high is None or low == -INFINITE or high == INFINITE else AnswerSpan(low, high)
         for low, high in zip(*ends, strict=True)
     ]
 
@@ -158,9 +158,9 @@ def _run(call: Call, values: Sequence[Any]) -> Any:
     return FUNCTIONS[call.function].evaluate(*values)
 
 
-def _case(call: Call, spans: Spans, wholes: Parts) -> Span | None:
+def _case_span(call: Call, spans: Spans, wholes: Parts) -> AnswerSpan | None:
     """All results with a condition that may be the first true one."""
-    possible: list[Span | None] = []
+    possible: list[AnswerSpan | None] = []
     for condition, result in zip(call.arguments[:-1:2], call.arguments[1::2], strict=True):
         met = span_of(condition, spans, wholes)
         if met is not None and met.is_known and met.low is not True:
@@ -171,23 +171,25 @@ def _case(call: Call, spans: Spans, wholes: Parts) -> Span | None:
     return _around([*possible, span_of(call.arguments[-1], spans, wholes)])
 
 
-def _around(spans: Sequence[Span | None]) -> Span | None:
+def _around(spans: Sequence[AnswerSpan | None]) -> AnswerSpan | None:
     """Return the span that holds all of these; NULL is left out, since it is outside every span."""
     if any(span is None for span in spans):
         return None
     found = [span for span in spans if span is not None and not (span.low is None and span.high is None)]
     if not found:
-        return Span(None, None)
+        return AnswerSpan(None, None)
     if any(not _is_number(end) for span in found for end in (span.low, span.high)):
         return found[0] if len(found) == 1 or all(span == found[0] for span in found) else None
-    return Span(min((span.low for span in found), key=comparable), max((span.high for span in found), key=comparable))
+    return AnswerSpan(
+        min((span.low for span in found), key=comparable), max((span.high for span in found), key=comparable)
+    )
 
 
 def _is_number(value: Any) -> bool:
     return value is not None and not isinstance(value, bool | str | date)
 
 
-def _corners(call: Call, parts: Sequence[Span]) -> Span | None:
+def _corners(call: Call, parts: Sequence[AnswerSpan]) -> AnswerSpan | None:
     """A function of two numbers that is highest and lowest where each is at one of its ends."""
     left, right = parts
     if not all(_is_number(end) for part in parts for end in (part.low, part.high)):
@@ -196,20 +198,20 @@ def _corners(call: Call, parts: Sequence[Span]) -> Span | None:
     return _from(found)
 
 
-def _from(found: Sequence[Any]) -> Span | None:
+def _from(found: Sequence[Any]) -> AnswerSpan | None:
     if any(value is None for value in found):
         return None
-    return Span(min(found, key=comparable), max(found, key=comparable))
+    return AnswerSpan(min(found, key=comparable), max(found, key=comparable))
 
 
-def _quotient(call: Call, parts: Sequence[Span]) -> Span | None:
+def _quotient_span(call: Call, parts: Sequence[AnswerSpan]) -> AnswerSpan | None:
     bottom = parts[1]
     if not _is_number(bottom.low) or not _is_number(bottom.high) or bottom.low <= 0 <= bottom.high:
         return None
     return _corners(call, parts)
 
 
-def _rising(call: Call, parts: Sequence[Span]) -> Span | None:
+def _rising(call: Call, parts: Sequence[AnswerSpan]) -> AnswerSpan | None:
     """A function that never falls in any number of it, or never rises in it; its constants are known."""
     moving = [part for part in parts if not part.is_known]
     if len(moving) != 1 or not (_is_number(moving[0].low) and _is_number(moving[0].high)):
@@ -220,21 +222,21 @@ def _rising(call: Call, parts: Sequence[Span]) -> Span | None:
     return _from(ends)
 
 
-def _magnitude(call: Call, parts: Sequence[Span]) -> Span | None:
+def _magnitude(call: Call, parts: Sequence[AnswerSpan]) -> AnswerSpan | None:
     image = _rising(call, parts)
     crosses = image is not None and parts[0].low < 0 < parts[0].high
-    return image if image is None or not crosses else Span(0 * image.high, image.high)
+    return image if image is None or not crosses else AnswerSpan(0 * image.high, image.high)
 
 
-def _extreme(call: Call, parts: Sequence[Span]) -> Span | None:
+def _extreme_span(call: Call, parts: Sequence[AnswerSpan]) -> AnswerSpan | None:
     """LEAST and GREATEST rise in all of their numbers; NULLs among them are left out."""
     known = [part for part in parts if not (part.low is None and part.high is None)]
     if not all(_is_number(end) for part in known for end in (part.low, part.high)):
         return None
-    return Span(_run(call, [part.low for part in known]), _run(call, [part.high for part in known]))
+    return AnswerSpan(_run(call, [part.low for part in known]), _run(call, [part.high for part in known]))
 
 
-def _compared(call: Call, parts: Sequence[Span]) -> Span | None:
+def _compared_spans(call: Call, parts: Sequence[AnswerSpan]) -> AnswerSpan | None:
     """A comparison that comes out the same wherever its numbers are."""
     left, right = parts
     if not all(_is_number(end) for part in parts for end in (part.low, part.high)):
@@ -247,16 +249,16 @@ def _compared(call: Call, parts: Sequence[Span]) -> Span | None:
         return None
     apart = high < other_low or other_high < low
     if call.function in ("=", "<>"):
-        return Span(call.function == "<>", call.function == "<>") if apart else None
+        return AnswerSpan(call.function == "<>", call.function == "<>") if apart else None
     strict = call.function in ("<", ">")
     if call.function in (">", ">="):
         low, high, other_low, other_high = other_low, other_high, low, high
     if high < other_low or (not strict and high <= other_low):
-        return Span(True, True)
-    return Span(False, False) if low > other_high or (strict and low >= other_high) else None
+        return AnswerSpan(True, True)
+    return AnswerSpan(False, False) if low > other_high or (strict and low >= other_high) else None
 
 
-def _is_finite(part: Span) -> bool:
+def _is_finite(part: AnswerSpan) -> bool:
     return all(not isinstance(end, float) or abs(end) < float("inf") for end in (part.low, part.high))
 
 
@@ -264,15 +266,15 @@ _RULES: dict[str, Rule] = {
     "+": _corners,
     "-": _corners,
     "*": _corners,
-    "/": _quotient,
+    "/": _quotient_span,
     **dict.fromkeys(("negate", "round", "floor", "ceil", "sqrt", "exp", "ln", "log2", "log10"), _rising),
     **dict.fromkeys(("cast_int", "cast_float", "cast_decimal"), _rising),
     "abs": _magnitude,
-    "least": _extreme,
-    "greatest": _extreme,
+    "least": _extreme_span,
+    "greatest": _extreme_span,
     "coalesce": lambda _call, parts: _around(parts),
     "nullif": lambda _call, parts: _around(parts[:1]),
-    **dict.fromkeys(("=", "<>", "<", "<=", ">", ">="), _compared),
+    **dict.fromkeys(("=", "<>", "<", "<=", ">", ">="), _compared_spans),
 }
 
 
@@ -303,28 +305,28 @@ def moves_of(expression: Expression, noisy: Collection[str]) -> Moves | None:
     return None if rule is None or len(parts) < len(moves) else rule(expression.arguments, parts)
 
 
-def _times(arguments: Sequence[Expression], parts: Sequence[Moves]) -> Moves | None:
+def _times_spans(arguments: Sequence[Expression], parts: Sequence[Moves]) -> Moves | None:
     factor = next((found for each in arguments if (found := _constant(each)) is not None), None)
-    return None if factor is None else _added(arguments, parts).times(factor)
+    return None if factor is None else _added_spans(arguments, parts).times(factor)
 
 
-def _divided(arguments: Sequence[Expression], parts: Sequence[Moves]) -> Moves | None:
+def _divided_spans(arguments: Sequence[Expression], parts: Sequence[Moves]) -> Moves | None:
     divisor = _constant(arguments[1])
     return parts[0].times(1 / divisor) if divisor else None
 
 
-def _rounded(arguments: Sequence[Expression], parts: Sequence[Moves]) -> Moves | None:
+def _rounded_span(arguments: Sequence[Expression], parts: Sequence[Moves]) -> Moves | None:
     places = _constant(arguments[1]) if len(arguments) > 1 else Fraction(0)
     return None if places is None else Moves(parts[0].slopes, parts[0].slack + Fraction(10) ** -int(places))
 
 
 def _constant(expression: Expression) -> Fraction | None:
     value = expression.value if isinstance(expression, Value) else None
-    is_finite = _is_number(value) and _is_finite(Span(value, value))
+    is_finite = _is_number(value) and _is_finite(AnswerSpan(value, value))
     return Fraction(comparable(value)) if is_finite else None
 
 
-def _added(_arguments: Sequence[Expression], parts: Sequence[Moves]) -> Moves:
+def _added_spans(_arguments: Sequence[Expression], parts: Sequence[Moves]) -> Moves:
     slopes: dict[str, Fraction] = {}
     for part in parts:
         for name, slope in part.slopes.items():
@@ -340,10 +342,10 @@ def _widest(_arguments: Sequence[Expression], parts: Sequence[Moves]) -> Moves:
 
 
 _MOVES: dict[str, Callable[[Sequence[Expression], Sequence[Moves]], Moves | None]] = {
-    **dict.fromkeys(("+", "-"), _added),
-    "*": _times,
-    "/": _divided,
+    **dict.fromkeys(("+", "-"), _added_spans),
+    "*": _times_spans,
+    "/": _divided_spans,
     **dict.fromkeys(("negate", "abs", "cast_float", "cast_decimal"), lambda _arguments, parts: parts[0]),
-    **dict.fromkeys(("floor", "ceil", "cast_int", "round"), _rounded),
+    **dict.fromkeys(("floor", "ceil", "cast_int", "round"), _rounded_span),
     **dict.fromkeys(("least", "greatest"), _widest),
 }

@@ -160,11 +160,11 @@ def _frame(window: Window, at: int, peers: tuple[int, int], rows: int) -> tuple[
 # --- what each yields ---
 
 
-def _same(kinds: tuple[Kind, ...]) -> Kind:
+def _same_place(kinds: tuple[Kind, ...]) -> Kind:
     return INT if kinds[0].type == "int" else kinds[0]
 
 
-def _added(kinds: tuple[Kind, ...]) -> Kind:
+def _added_in_frame(kinds: tuple[Kind, ...]) -> Kind:
     kind = kinds[0]
     if not kind.is_number:
         raise QueryRefused(f"a window adds up numbers, but has {phrase(kind)}\nhint: SUM(COUNT(*)) OVER ()")
@@ -172,7 +172,7 @@ def _added(kinds: tuple[Kind, ...]) -> Kind:
 
 
 def _averaged(kinds: tuple[Kind, ...]) -> Kind:
-    _added(kinds)
+    _added_in_frame(kinds)
     return FLOAT
 
 
@@ -254,57 +254,63 @@ def _plus(left: Any, right: Any) -> Any:
     return operator.add(*aligned(left, right))
 
 
-def _extreme(is_better: Callable[[Any, Any], bool]) -> Callable[[Any, Any], Any]:
+def _extreme_in_frame(is_better: Callable[[Any, Any], bool]) -> Callable[[Any, Any], Any]:
     return lambda left, right: right if is_better(*reversed(aligned(left, right))) else left
 
 
-def _mean(total: Any, known: int) -> Any:
+def _mean_in_frame(total: Any, known: int) -> Any:
     return None if known == 0 else settled(as_float(total) / known)
 
 
-def _total(total: Any, _known: int) -> Any:
+def _total_in_frame(total: Any, _known: int) -> Any:
     return settled(total)
 
 
-def _counted(part: Partition) -> Values:
+def _counted_in_frame(part: Partition) -> Values:
     values = part.arguments[0] if part.arguments else [1] * part.rows
-    return _over_frames(_plus, lambda _total, known: known)(Partition((values,), part.peers, part.frames))
+    return _over_frames(_plus, lambda _total_in_frame, known: known)(Partition((values,), part.peers, part.frames))
 
 
-def _whole(
+def _whole_argument(
     form: str, counts: tuple[int, int], run: Run, reads: str = "order", *, needs_order: bool = False
 ) -> WindowFunction:
     return WindowFunction(form, counts, lambda _kinds: INT, run, reads, needs_order)
 
 
 def _one_row(form: str, counts: tuple[int, int], run: Run) -> WindowFunction:
-    return WindowFunction(form, counts, _same, run, "one", needs_order=True)
+    return WindowFunction(form, counts, _same_place, run, "one", needs_order=True)
 
 
-def _share(form: str, run: Run) -> WindowFunction:
+def _share_of_rows(form: str, run: Run) -> WindowFunction:
     return WindowFunction(form, (0, 0), lambda _kinds: FLOAT, run, needs_order=True)
 
 
 WINDOWS: dict[str, WindowFunction] = {
-    "row_number": _whole("ROW_NUMBER() OVER (ORDER BY n)", (0, 0), lambda part: range(1, part.rows + 1)),
-    "rank": _whole(
+    "row_number": _whole_argument("ROW_NUMBER() OVER (ORDER BY n)", (0, 0), lambda part: range(1, part.rows + 1)),
+    "rank": _whole_argument(
         "RANK() OVER (ORDER BY n DESC)", (0, 0), lambda part: [start + 1 for start, _ in part.peers], needs_order=True
     ),
-    "dense_rank": _whole("DENSE_RANK() OVER (ORDER BY n)", (0, 0), _dense_ranks, needs_order=True),
-    "percent_rank": _share(
+    "dense_rank": _whole_argument("DENSE_RANK() OVER (ORDER BY n)", (0, 0), _dense_ranks, needs_order=True),
+    "percent_rank": _share_of_rows(
         "PERCENT_RANK() OVER (ORDER BY n)",
         lambda part: [start / (part.rows - 1) if part.rows > 1 else 0.0 for start, _ in part.peers],
     ),
-    "cume_dist": _share("CUME_DIST() OVER (ORDER BY n)", lambda part: [end / part.rows for _, end in part.peers]),
-    "ntile": _whole("NTILE(4) OVER (ORDER BY n)", (1, 1), _tiles, needs_order=True),
+    "cume_dist": _share_of_rows(
+        "CUME_DIST() OVER (ORDER BY n)", lambda part: [end / part.rows for _, end in part.peers]
+    ),
+    "ntile": _whole_argument("NTILE(4) OVER (ORDER BY n)", (1, 1), _tiles, needs_order=True),
     "lag": _one_row("LAG(n) OVER (ORDER BY k)", (1, 3), _moved(-1)),
     "lead": _one_row("LEAD(n) OVER (ORDER BY k)", (1, 3), _moved(1)),
     "first_value": _one_row("FIRST_VALUE(n) OVER (ORDER BY k)", (1, 1), _at_frame(lambda start, _: start)),
     "last_value": _one_row("LAST_VALUE(n) OVER (ORDER BY k)", (1, 1), _at_frame(lambda _, end: end - 1)),
     "nth_value": _one_row("NTH_VALUE(n, 2) OVER (ORDER BY k)", (2, 2), _nth),
-    "sum": WindowFunction("SUM(n) OVER ()", (1, 1), _added, _over_frames(_plus, _total), "frame"),
-    "avg": WindowFunction("AVG(n) OVER ()", (1, 1), _averaged, _over_frames(_plus, _mean), "frame"),
-    "min": WindowFunction("MIN(n) OVER ()", (1, 1), _same, _over_frames(_extreme(operator.lt), _total), "frame"),
-    "max": WindowFunction("MAX(n) OVER ()", (1, 1), _same, _over_frames(_extreme(operator.gt), _total), "frame"),
-    "count": _whole("COUNT(*) OVER ()", (0, 1), _counted),
+    "sum": WindowFunction("SUM(n) OVER ()", (1, 1), _added_in_frame, _over_frames(_plus, _total_in_frame), "frame"),
+    "avg": WindowFunction("AVG(n) OVER ()", (1, 1), _averaged, _over_frames(_plus, _mean_in_frame), "frame"),
+    "min": WindowFunction(
+        "MIN(n) OVER ()", (1, 1), _same_place, _over_frames(_extreme_in_frame(operator.lt), _total_in_frame), "frame"
+    ),
+    "max": WindowFunction(
+        "MAX(n) OVER ()", (1, 1), _same_place, _over_frames(_extreme_in_frame(operator.gt), _total_in_frame), "frame"
+    ),
+    "count": _whole_argument("COUNT(*) OVER ()", (0, 1), _counted_in_frame),
 }

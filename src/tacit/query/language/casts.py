@@ -97,7 +97,7 @@ def _float_rounded(checked: CheckedCall, kind_of: KindOf) -> Call:
 def _decimal_kind(kinds: Kinds, where: CheckedCall) -> Kind:
     if len(kinds) != 3:
         raise QueryRefused(f"{where} needs a number of digits and a scale\nhint: CAST(x AS DECIMAL(12, 2))")
-    digits, scale = (_size(kinds, where, index) for index in (1, 2))
+    digits, scale = (_decimal_size(kinds, where, index) for index in (1, 2))
     if kinds[0].type not in ("int", "decimal", "text"):
         raise QueryRefused(
             f"{where}: {phrase(kinds[0])} cannot become a decimal"
@@ -111,7 +111,7 @@ def _decimal_kind(kinds: Kinds, where: CheckedCall) -> Kind:
     return decimal(digits, scale)
 
 
-def _size(kinds: Kinds, where: CheckedCall, index: int) -> int:
+def _decimal_size(kinds: Kinds, where: CheckedCall, index: int) -> int:
     constant = where.constant(index)
     if kinds[index].type == "int" and isinstance(constant, int):
         return constant

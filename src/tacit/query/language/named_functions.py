@@ -68,7 +68,7 @@ def _in_one_order(checked: CheckedCall, _kind_of: KindOf) -> Expression:
     return only_one(checked.call.function, each_once(checked.call.arguments))
 
 
-def _extreme(*, last: bool) -> Callable[..., Any]:
+def _extreme_value(*, last: bool) -> Callable[..., Any]:
     def run(*values: Any) -> Any:
         chosen = None
         for value in values:
@@ -123,7 +123,7 @@ def _extreme_of(name: str, meaning: str, *, last: bool) -> Function:
         _extreme_kind,
         adapt=all_adapted,
         rewrite=_in_one_order,
-        evaluate=_extreme(last=last),
+        evaluate=_extreme_value(last=last),
         cost=Cost(mentions=2, text_bytes=same_bytes),
     )
 
@@ -308,26 +308,26 @@ REACH = {"month": 12 * 9_999 - 1, "day": _DAYS - 1, "second": _DAYS * 86_400 - 1
 
 
 def _part_kind(kinds: Kinds, where: CheckedCall) -> Kind:
-    _unit(where, 0, PARTS, "EXTRACT(YEAR FROM x)")
-    _times(kinds[1:], where, clock=where.constant(0) in CLOCK)
+    _unit_of_time(where, 0, PARTS, "EXTRACT(YEAR FROM x)")
+    _texts_times(kinds[1:], where, clock=where.constant(0) in CLOCK)
     return INT
 
 
 def _start_kind(kinds: Kinds, where: CheckedCall) -> Kind:
-    _unit(where, 0, UNITS, "DATE_TRUNC('month', x)")
-    _times(kinds[1:], where, clock=where.constant(0) in CLOCK)
+    _unit_of_time(where, 0, UNITS, "DATE_TRUNC('month', x)")
+    _texts_times(kinds[1:], where, clock=where.constant(0) in CLOCK)
     return kinds[1]
 
 
 def _difference_kind(kinds: Kinds, where: CheckedCall) -> Kind:
-    _unit(where, 0, UNITS, "DATE_DIFF('day', a, b)")
-    _times(kinds[1:], where)
+    _unit_of_time(where, 0, UNITS, "DATE_DIFF('day', a, b)")
+    _texts_times(kinds[1:], where)
     return INT
 
 
 def _moved_kind(kinds: Kinds, where: CheckedCall) -> Kind:
-    _times(kinds[:1], where)
-    unit, number = _unit(where, 2, tuple(STEPS), "x + INTERVAL 3 DAY"), where.constant(1)
+    _texts_times(kinds[:1], where)
+    unit, number = _unit_of_time(where, 2, tuple(STEPS), "x + INTERVAL 3 DAY"), where.constant(1)
     step, size = STEPS[unit]
     if isinstance(number, bool) or not isinstance(number, int) or abs(number) * size > REACH[step]:
         raise QueryRefused(
@@ -354,15 +354,15 @@ def _write_part(call: Call, pen: Pen) -> str:
     if len(call.arguments) != 2:
         return by_name(call, pen)
     part, time = call.arguments
-    return f"EXTRACT({_word(part, pen)} FROM {pen.plain(time)})"
+    return f"EXTRACT({_constant_word(part, pen)} FROM {pen.plain(time)})"
 
 
 def _write_interval(call: Call, pen: Pen) -> str:
     moved, number, unit = call.arguments
-    return f"{pen.bracketed(moved)} + INTERVAL {_word(number, pen)} {_word(unit, pen)}"
+    return f"{pen.bracketed(moved)} + INTERVAL {_constant_word(number, pen)} {_constant_word(unit, pen)}"
 
 
-def _word(argument: Expression, pen: Pen) -> str:
+def _constant_word(argument: Expression, pen: Pen) -> str:
     """A number in quotes, or a unit without quotes; anything else unchanged."""
     if isinstance(argument, Value) and isinstance(argument.value, str) and argument.value.isalpha():
         return argument.value.upper()
@@ -370,14 +370,14 @@ def _word(argument: Expression, pen: Pen) -> str:
     return f"'{argument.value}'" if isinstance(argument, Value) and is_number else pen.plain(argument)
 
 
-def _unit(where: CheckedCall, index: int, units: tuple[str, ...], form: str) -> str:
+def _unit_of_time(where: CheckedCall, index: int, units: tuple[str, ...], form: str) -> str:
     unit = where.constant(index)
     if not isinstance(unit, str) or unit not in units:
         raise QueryRefused(f"{where}: the units are {', '.join(units)}\nhint: write {form}")
     return unit
 
 
-def _times(kinds: Kinds, where: CheckedCall, *, clock: bool = False) -> None:
+def _texts_times(kinds: Kinds, where: CheckedCall, *, clock: bool = False) -> None:
     for kind in kinds:
         if not kind.is_time:
             raise QueryRefused(

@@ -53,7 +53,7 @@ PATTERN_WILDCARDS_MAX = 20
 _TWICE = Cost(mentions=2)
 
 
-def _in_order(name: str, mirror: str) -> Rewrite:
+def _operands_in_order(name: str, mirror: str) -> Rewrite:
     """Return the rewriting of a comparison to its one order; `mirror` is its name with the sides changed."""
 
     def rewrite(checked: CheckedCall, _kind_of: KindOf) -> Expression:
@@ -68,11 +68,11 @@ def _in_order(name: str, mirror: str) -> Rewrite:
     return rewrite
 
 
-_equal_in_order = _in_order("=", "=")
+_equal_in_order = _operands_in_order("=", "=")
 
 
 def _comparison(name: str, form: str, meaning: str, mirror: str, compare: Callable[[Any, Any], Any]) -> Function:
-    run, rewrite = strict(lambda left, right: bool(compare(*aligned(left, right)))), _in_order(name, mirror)
+    run, rewrite = strict(lambda left, right: bool(compare(*aligned(left, right)))), _operands_in_order(name, mirror)
     return Function(name, form, meaning, _comparison_kind, run, all_adapted, rewrite, infix(name), _TWICE)
 
 
@@ -102,7 +102,7 @@ def _logic_kind(kinds: Kinds, where: CheckedCall) -> Kind:
     return BOOL
 
 
-def _joined(checked: CheckedCall, _kind_of: KindOf) -> Expression:
+def _joined_conditions(checked: CheckedCall, _kind_of: KindOf) -> Expression:
     """Nested ANDs (or ORs) as one, each part once, sorted."""
     return only_one(checked.call.function, each_once(flat_parts(checked.call)))
 
@@ -117,7 +117,7 @@ def _junction(name: str, meaning: str, *, decides: bool) -> Function:
         return decides if decides in parts else None if None in parts else not decides
 
     sign = name.upper()
-    return Function(name, f"a {sign} b", meaning, _logic_kind, run, rewrite=_joined, notation=infix(sign))
+    return Function(name, f"a {sign} b", meaning, _logic_kind, run, rewrite=_joined_conditions, notation=infix(sign))
 
 
 _LOGIC = (
@@ -267,14 +267,14 @@ def _as_floats_beside_one(checked: CheckedCall, kind_of: KindOf) -> Call:
     return checked.call
 
 
-def _difference(checked: CheckedCall, kind_of: KindOf) -> Call:
+def _time_difference(checked: CheckedCall, kind_of: KindOf) -> Call:
     """b - a of two dates is DATE_DIFF('day', a, b)."""
     if all(kind_of(argument) == DATE for argument in checked.call.arguments):
         return Call("date_diff", (value_of("day"), *reversed(checked.call.arguments)))
     return _as_floats_beside_one(checked, kind_of)
 
 
-def _divided(top: Any, bottom: Any) -> Any:
+def _divided_values(top: Any, bottom: Any) -> Any:
     return None if bottom == 0 else settled(as_float(top) / as_float(bottom))
 
 
@@ -285,7 +285,7 @@ def _negative_constant(checked: CheckedCall, _kind_of: KindOf) -> Expression:
     return checked.call
 
 
-def _exact(
+def _exact_operation(
     sign: str, meaning: str, kind: TypeRule, operate: Callable[[Any, Any], Any], adapt: Adapt = _as_floats_beside_one
 ) -> Function:
     run = strict(lambda left, right: settled(operate(*aligned(left, right))))
@@ -293,22 +293,22 @@ def _exact(
 
 
 _ARITHMETIC = (
-    _exact("+", "their sum; an int out of 64 bits is NULL; Inf − Inf is NULL", _sum_kind, operator.add),
-    _exact(
+    _exact_operation("+", "their sum; an int out of 64 bits is NULL; Inf − Inf is NULL", _sum_kind, operator.add),
+    _exact_operation(
         "-",
         "a + (−b), without rounding twice; an int out of 64 bits is NULL",
         _sum_kind,
         operator.sub,
-        adapt=_difference,
+        adapt=_time_difference,
     ),
-    _exact("*", "their product; an int out of 64 bits is NULL; 0 × Inf is NULL", _product_kind, operator.mul),
+    _exact_operation("*", "their product; an int out of 64 bits is NULL; 0 × Inf is NULL", _product_kind, operator.mul),
     Function(
         "/",
         "a / b",
         "the quotient of both as floats, always a float; NULL if b is 0, or both are ±Inf",
         gives(FLOAT, any_numbers),
         adapt=as_floats,
-        evaluate=strict(_divided),
+        evaluate=strict(_divided_values),
         notation=infix("/"),
         cost=Cost(mentions=2, mentions_by_constant=1),
     ),

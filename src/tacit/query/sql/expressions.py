@@ -222,7 +222,7 @@ def _like(reader: Reader, node: exp.Expr, name: str) -> Expression:
     return Call("not", (matches,)) if node.args.get("negate") else matches
 
 
-def _case(reader: Reader, node: exp.Expr, name: str) -> Expression:
+def _read_case(reader: Reader, node: exp.Expr, name: str) -> Expression:
     """CASE, with or without a tested value."""
     only(node, "this", "ifs", "default")
     tested = None if node.this is None else reader.read(node.this)
@@ -252,24 +252,24 @@ def _extract(reader: Reader, node: exp.Expr, name: str) -> Expression:
         only(node, "this")
         return Call(name, (value_of(_PARTS[type(node)]), reader.read(node.this)))
     only(node, "this", "expression")
-    part = _word(node.this)
+    part = _read_word(node.this)
     return Call(name, (value_of(LONG_PARTS.get(str(part.value), part.value)), reader.read(node.expression)))
 
 
 def _truncated(reader: Reader, node: exp.Expr, name: str) -> Expression:
     only(node, "unit", "this", "input_type_preserved")
-    return Call(name, (_word(node.args.get("unit")), reader.read(node.this)))
+    return Call(name, (_read_word(node.args.get("unit")), reader.read(node.this)))
 
 
-def _difference(reader: Reader, node: exp.Expr, name: str) -> Expression:
+def _read_difference(reader: Reader, node: exp.Expr, name: str) -> Expression:
     only(node, "this", "expressions")
     unit, *times = node.expressions or [None]
     if not isinstance(unit, exp.Literal) or len(times) != 2:
         raise refusal(node, "DATE_DIFF takes a unit and two times", "DATE_DIFF('day', a, b)")
-    return Call(name, (_word(unit), *(reader.read(time) for time in times)))
+    return Call(name, (_read_word(unit), *(reader.read(time) for time in times)))
 
 
-def _sum(reader: Reader, node: exp.Expr, name: str) -> Expression:
+def _read_sum(reader: Reader, node: exp.Expr, name: str) -> Expression:
     """A sum or difference; with an interval in it, it is a moved time."""
     left, right = node.this, node.expression
     if isinstance(left, exp.Interval) and isinstance(node, exp.Add):
@@ -283,7 +283,7 @@ def _sum(reader: Reader, node: exp.Expr, name: str) -> Expression:
 
 def _interval(node: exp.Expr) -> tuple[int, Value]:
     only(node, "this", "unit")
-    unit, written = _word(node.args.get("unit")), node.this
+    unit, written = _read_word(node.args.get("unit")), node.this
     while isinstance(written, exp.Paren):
         written = written.this
     digits = str(written.this) if isinstance(written, exp.Literal) else ""
@@ -296,7 +296,7 @@ def _interval(node: exp.Expr) -> tuple[int, Value]:
     return int(digits), value_of(name)
 
 
-def _word(node: object) -> Value:
+def _read_word(node: object) -> Value:
     """A unit or part, written as a word or in quotes, in any case; other nodes become '', which is not a unit."""
     known = isinstance(node, exp.Var | exp.Literal)
     return value_of(str(node.this).lower()[:40] if isinstance(node, exp.Expr) and known else "")
@@ -316,8 +316,8 @@ SPELLINGS: dict[str, Spelling] = {
     "in": Spelling(_listed(), (exp.In,)),
     "like": Spelling(_like, (exp.Like, exp.ILike, exp.Escape)),
     "is_null": Spelling(_is_null, (exp.Is,)),
-    "+": Spelling(_sum, (exp.Add,)),
-    "-": Spelling(_sum, (exp.Sub,)),
+    "+": Spelling(_read_sum, (exp.Add,)),
+    "-": Spelling(_read_sum, (exp.Sub,)),
     "*": Spelling(_binary, (exp.Mul,)),
     "/": Spelling(_binary, (exp.Div,)),
     "%": Spelling(_binary, (exp.Mod,)),
@@ -329,7 +329,7 @@ SPELLINGS: dict[str, Spelling] = {
     "log2": Spelling(_by_name, words=("LOG2",)),
     "power": Spelling(_binary, (exp.Pow,)),
     "negate": Spelling(_parted("this"), (exp.Neg,)),
-    "case": Spelling(_case, (exp.Case,)),
+    "case": Spelling(_read_case, (exp.Case,)),
     "coalesce": Spelling(_listed("is_nvl", "is_null"), (exp.Coalesce,)),
     "nullif": Spelling(_binary, (exp.Nullif,)),
     "lower": Spelling(_parted("this"), (exp.Lower,)),
@@ -354,7 +354,7 @@ SPELLINGS: dict[str, Spelling] = {
     "replace": Spelling(_parted("this", "expression", "replacement"), (exp.Replace,)),
     "extract": Spelling(_extract, (exp.Extract, *_PARTS)),
     "date_trunc": Spelling(_truncated, (exp.DateTrunc, exp.TimestampTrunc)),
-    "date_diff": Spelling(_difference, words=("DATE_DIFF", "DATEDIFF")),
+    "date_diff": Spelling(_read_difference, words=("DATE_DIFF", "DATEDIFF")),
     "strftime": Spelling(_by_name, words=("STRFTIME",)),
     "add_interval": Spelling(nodes=(exp.Interval,)),  # read as a part of a sum; alone it is refused
 }

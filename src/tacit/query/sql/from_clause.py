@@ -23,7 +23,7 @@ from tacit.query.kind import value_of
 from tacit.query.nodes import Call, Column, Expression, JoinKind, Key, renamed
 from tacit.query.sql.expressions import match
 from tacit.query.sql.refusals import at, inside, located, only, refusal
-from tacit.query.sql.rows import SUBQUERY, Env, Rows, both
+from tacit.query.sql.rows import SUBQUERY, Env, RowReader, both
 from tacit.query.typecheck import canonical, column_kinds
 
 # Clauses of a subquery that would make its rows depend on other people's, with a rewrite.
@@ -43,7 +43,7 @@ _MIXING = {
 _ALLOWED = ("expressions", "from_", "joins", "where", "group", "having", "distinct", "with_", "hint")
 
 
-Aggregated = Callable[[exp.Select, Rows], Rows]
+Aggregated = Callable[[exp.Select, RowReader], RowReader]
 
 
 def with_names(select: exp.Select, known: Env, aggregated: Aggregated) -> Env:
@@ -67,20 +67,20 @@ def with_names(select: exp.Select, known: Env, aggregated: Aggregated) -> Env:
     return names
 
 
-def from_rows(select: exp.Select, names: Env, aggregated: Aggregated) -> Rows:
+def from_rows(select: exp.Select, names: Env, aggregated: Aggregated) -> RowReader:
     """Return the rows that a SELECT is about: those of its tables, joined, with a mark for each IN and EXISTS."""
     clause = select.args.get("from_")
     if clause is None or clause.this is None:
         raise refusal(select, "a question is about a table", f"FROM {next(iter(names))}")
     only(clause, "this")
-    rows = _table(clause.this, names, aggregated)
+    rows = _from_table(clause.this, names, aggregated)
     for node in select.args.get("joins") or ():
-        right = _table(node.this, names, aggregated)
+        right = _from_table(node.this, names, aggregated)
         rows = joined(rows, right, with_condition(rows, right, node, select))
     return with_marks(select, rows, partial(_subquery, names=names, aggregated=aggregated))
 
 
-def _table(source: exp.Expr, names: Env, aggregated: Aggregated) -> Rows:
+def _from_table(source: exp.Expr, names: Env, aggregated: Aggregated) -> RowReader:
     """Return the rows of one table, subquery or name of WITH."""
     if isinstance(source, exp.Subquery):
         only(source, "this", "alias")
@@ -99,7 +99,7 @@ def _table(source: exp.Expr, names: Env, aggregated: Aggregated) -> Rows:
     return names[name] if alias is None else _named_as(names[name], alias)
 
 
-def _subquery(select: exp.Expr, *, names: Env, aggregated: Aggregated) -> tuple[Rows, exp.Expr | None]:
+def _subquery(select: exp.Expr, *, names: Env, aggregated: Aggregated) -> tuple[RowReader, exp.Expr | None]:
     """Return the rows of a SELECT inside IN, or those of EXISTS before its WHERE, and that WHERE."""
     select = inside(select)
     if not isinstance(select.parent, exp.Exists) or not isinstance(select, exp.Select):
@@ -117,7 +117,7 @@ def _subquery(select: exp.Expr, *, names: Env, aggregated: Aggregated) -> tuple[
     return rows, None if where is None else where.this
 
 
-def _named_as(rows: Rows, alias: exp.Expr | None) -> Rows:
+def _named_as(rows: RowReader, alias: exp.Expr | None) -> RowReader:
     """Return rows under an alias, which may rename columns too: AS t(a, b)."""
     if alias is None:
         return rows
@@ -136,7 +136,7 @@ def _named_as(rows: Rows, alias: exp.Expr | None) -> Rows:
     return replace(rows, columns=columns, tables={name: columns}, title=f"'{name}'")
 
 
-def _inner(node: exp.Expr, names: Env, aggregated: Aggregated) -> Rows:
+def _inner(node: exp.Expr, names: Env, aggregated: Aggregated) -> RowReader:
     """Return the rows that a SELECT inside another yields."""
     node = inside(node)
     if isinstance(node, exp.SetOperation):
@@ -165,7 +165,7 @@ def _inner(node: exp.Expr, names: Env, aggregated: Aggregated) -> Rows:
     return replace(rows, columns=columns, tables={}, title=SUBQUERY)
 
 
-def projected(select: exp.Select, rows: Rows) -> Iterator[tuple[str, Expression, exp.Expr]]:
+def projected(select: exp.Select, rows: RowReader) -> Iterator[tuple[str, Expression, exp.Expr]]:
     """Yield the name and expression of each column of a row-wise SELECT, the stars written out."""
     for node in select.expressions:
         star = starred(node, rows)
@@ -177,7 +177,7 @@ def projected(select: exp.Select, rows: Rows) -> Iterator[tuple[str, Expression,
         yield alias or name_of_column(inner, rows), expression, node
 
 
-def starred(node: exp.Expr, rows: Rows) -> Mapping[str, Expression] | None:
+def starred(node: exp.Expr, rows: RowReader) -> Mapping[str, Expression] | None:
     """Return the columns that * or t.* means; None for any other node."""
     if isinstance(node, exp.Star):
         only(node)
@@ -202,7 +202,7 @@ def unaliased(node: exp.Expr) -> tuple[str | None, exp.Expr]:
     return alias, node
 
 
-def name_of_column(node: exp.Expr, rows: Rows) -> str:
+def name_of_column(node: exp.Expr, rows: RowReader) -> str:
     """Return the name of a column that a subquery selects without AS."""
     if isinstance(node, exp.Column):
         return rows.spelled(node)
@@ -214,7 +214,7 @@ def _aggregates_in(select: exp.Select) -> Iterator[exp.Expr]:
         yield from node.find_all(exp.AggFunc)
 
 
-def _refuse_mixing(select: exp.Select, rows: Rows) -> None:
+def _refuse_mixing(select: exp.Select, rows: RowReader) -> None:
     for name, part in select.args.items():
         if not part or name in _ALLOWED:
             continue
@@ -247,10 +247,10 @@ def refuse_twice(node: exp.Expr, names: list[str]) -> None:
 
 Pair = tuple[Expression, Expression]
 # Reads a SELECT inside: its rows, and for EXISTS the WHERE that may name columns outside.
-ReadSelect = Callable[[exp.Expr], tuple[Rows, exp.Expr | None]]
+ReadSelect = Callable[[exp.Expr], tuple[RowReader, exp.Expr | None]]
 
 
-def joined(left: Rows, right: Rows, node: exp.Join) -> Rows:
+def joined(left: RowReader, right: RowReader, node: exp.Join) -> RowReader:
     """Return the rows of a JOIN."""
     how = _how(node)
     pairs, rest = _matches(left, right, node)
@@ -268,13 +268,15 @@ def joined(left: Rows, right: Rows, node: exp.Join) -> Rows:
     most = right.most if right.is_public else left.most
     once = bool(node.args.get("using")) and kind == "inner"  # in a LEFT JOIN the right one is NULL without a match
     found = at(node, lambda: join(left.side, right.side, pairs, how=kind, most=most, once=once))
-    rows = _together(left, right, found, node, kind, {str(each.this).lower() for each in node.args.get("using") or ()})
+    rows = _joined_by_and(
+        left, right, found, node, kind, {str(each.this).lower() for each in node.args.get("using") or ()}
+    )
     for each in rest:
         rows = rows.filtered(rows.condition(each))
     return rows
 
 
-def with_condition(left: Rows, right: Rows, node: exp.Join, select: exp.Select) -> exp.Join:
+def with_condition(left: RowReader, right: RowReader, node: exp.Join, select: exp.Select) -> exp.Join:
     """Return a join with its condition; for a table after a comma, it is the equality of both in WHERE."""
     where = select.args.get("where")
     if where is None or any(node.args.get(part) for part in ("on", "using", "side", "method")):
@@ -290,7 +292,7 @@ def with_condition(left: Rows, right: Rows, node: exp.Join, select: exp.Select) 
     return node
 
 
-def _asks_for_unit(right: Rows, node: exp.Join) -> bool:
+def _asks_for_unit(right: RowReader, node: exp.Join) -> bool:
     """Whether the unit of the right side is named outside ON, where it distinguishes rows with a match from others."""
     select = node.parent
     if not isinstance(select, exp.Select):
@@ -315,35 +317,35 @@ def _how(node: exp.Join) -> str:
     """Return INNER, LEFT, SEMI or ANTI; refuse other joins, by the words that people use."""
     side, kind, method = (str(node.args.get(part) or "").upper() for part in ("side", "kind", "method"))
     if method:
-        _refuse(node, f"a {method} join", "name the columns that are equal: JOIN t USING (x)")
+        _refuse_join(node, f"a {method} join", "name the columns that are equal: JOIN t USING (x)")
     if side in ("RIGHT", "FULL"):
         way = "put the other table first and write LEFT JOIN" if side == "RIGHT" else "LEFT JOIN keeps one side's rows"
-        _refuse(node, f"{side} JOIN, with unmatched rows on the right that have no owner on the left,", way)
+        _refuse_join(node, f"{side} JOIN, with unmatched rows on the right that have no owner on the left,", way)
     if kind == "CROSS" or not (node.args.get("on") or node.args.get("using")):
         word = "CROSS JOIN" if kind == "CROSS" else "a second table"
         way = "JOIN t USING (x), JOIN t ON a.x = t.x, or a.x = t.x in WHERE: both are joined on equal values"
-        _refuse(node, f"{word} without a condition", way)
+        _refuse_join(node, f"{word} without a condition", way)
     if kind not in ("", "INNER", "OUTER", "SEMI", "ANTI"):
-        _refuse(node, f"{kind} JOIN", "JOIN, LEFT JOIN, SEMI JOIN and ANTI JOIN are")
+        _refuse_join(node, f"{kind} JOIN", "JOIN, LEFT JOIN, SEMI JOIN and ANTI JOIN are")
     only(node, "this", "side", "kind", "on", "using", "method")
     return kind if kind in ("SEMI", "ANTI") else side or "INNER"
 
 
-def _refuse(node: exp.Expr, what: str, way: str) -> NoReturn:
+def _refuse_join(node: exp.Expr, what: str, way: str) -> NoReturn:
     raise refusal(node, f"{what} is not in the language", way)
 
 
-def _matches(left: Rows, right: Rows, node: exp.Join) -> tuple[list[Pair], list[exp.Expr]]:
+def _matches(left: RowReader, right: RowReader, node: exp.Join) -> tuple[list[Pair], list[exp.Expr]]:
     """Return what must be equal, and the conditions of ON that say something else."""
     using = node.args.get("using")
     if using:
         columns = [exp.Column(this=each) for each in using]
         return [(left.named(each), right.named(each)) for each in columns], []
-    return _split(left, right, node.args["on"])
+    return _split_condition(left, right, node.args["on"])
 
 
-def _split(
-    left: Rows, right: Rows, condition: exp.Expr, *, is_inside: bool = False
+def _split_condition(
+    left: RowReader, right: RowReader, condition: exp.Expr, *, is_inside: bool = False
 ) -> tuple[list[Pair], list[exp.Expr]]:
     """Return the equalities between both tables, and all other conditions."""
     pairs: list[Pair] = []
@@ -372,7 +374,7 @@ def _conjuncts(node: exp.Expr) -> list[exp.Expr]:
     return found
 
 
-def _pair(left: Rows, right: Rows, node: exp.Expr, *, is_inside: bool) -> Pair | None:
+def _pair(left: RowReader, right: RowReader, node: exp.Expr, *, is_inside: bool) -> Pair | None:
     """Return the two sides of an equality between both tables; None for any other condition.
 
     A name that both have is not a side of one: in ON it is ambiguous, and inside EXISTS it is the inner table's.
@@ -385,7 +387,7 @@ def _pair(left: Rows, right: Rows, node: exp.Expr, *, is_inside: bool) -> Pair |
     return None
 
 
-def _filtered(rows: Rows, conditions: list[exp.Expr], where: str) -> Rows:
+def _filtered(rows: RowReader, conditions: list[exp.Expr], where: str) -> RowReader:
     """Return the rows of the right side that satisfy the conditions on it."""
     for each in conditions:
         if not rows.sees(each):
@@ -398,7 +400,7 @@ def _filtered(rows: Rows, conditions: list[exp.Expr], where: str) -> Rows:
     return rows
 
 
-def _settled(rows: Rows, pairs: list[Pair], *, place: int, is_left: bool = False) -> tuple[list[Pair], Rows]:
+def _settled(rows: RowReader, pairs: list[Pair], *, place: int, is_left: bool = False) -> tuple[list[Pair], RowReader]:
     """Return rows with their filter and derived columns as part of their relation, if they must be computed first.
 
     This is needed for public rows, because matches are counted, and beside a LEFT JOIN, because missing rows are NULL.
@@ -432,7 +434,9 @@ def _settled(rows: Rows, pairs: list[Pair], *, place: int, is_left: bool = False
     return ends, settled
 
 
-def _together(left: Rows, right: Rows, found: Joined, node: exp.Join, kind: JoinKind, using: set[str]) -> Rows:
+def _joined_by_and(
+    left: RowReader, right: RowReader, found: Joined, node: exp.Join, kind: JoinKind, using: set[str]
+) -> RowReader:
     """Return the rows of a join; a name of only one side is plain, and USING's are the left side's."""
     for table in right.tables:
         if table.lower() in {each.lower() for each in left.tables}:
@@ -467,13 +471,13 @@ def _together(left: Rows, right: Rows, found: Joined, node: exp.Join, kind: Join
     title, work = "the joined tables", found.side.steps
     of_left = [found.left[name] for name in left.matched]
     known = frozenset((*of_left, *(matched or (found.right[name] for name in right.matched))))
-    return Rows(found.side.relation, declaration, columns, tables, where, title=title, steps=work, matched=known)
+    return RowReader(found.side.relation, declaration, columns, tables, where, title=title, steps=work, matched=known)
 
 
 # --- IN and EXISTS ---
 
 
-def with_marks(select: exp.Select, rows: Rows, read: ReadSelect) -> Rows:
+def with_marks(select: exp.Select, rows: RowReader, read: ReadSelect) -> RowReader:
     """Return rows with a column for each IN and EXISTS with a SELECT inside, which says whether anything matches."""
     for node in _subqueries(select):
         rows = _marked(rows, node, read)
@@ -494,7 +498,7 @@ def _subqueries(select: exp.Select) -> list[exp.Expr]:
     return found
 
 
-def _marked(rows: Rows, node: exp.Expr, read: ReadSelect) -> Rows:
+def _marked(rows: RowReader, node: exp.Expr, read: ReadSelect) -> RowReader:
     if isinstance(node, exp.Exists):
         only(node, "this")
         inner = node.this.unnest() if isinstance(node.this, exp.Subquery) else node.this
@@ -505,7 +509,7 @@ def _marked(rows: Rows, node: exp.Expr, read: ReadSelect) -> Rows:
                 "EXISTS (SELECT 1 FROM ... WHERE ...)",
             )
         others, where = read(node.this)
-        pairs, rest = ([], []) if where is None else _split(rows, others, where, is_inside=True)
+        pairs, rest = ([], []) if where is None else _split_condition(rows, others, where, is_inside=True)
         others = _filtered(others, rest, "WHERE of an EXISTS") if rest else others
     else:
         only(node, "this", "query")
@@ -523,7 +527,9 @@ def _new_name(word: str, taken: Iterable[str]) -> str:
     return next(name for number in count(1) if (name := f"{word}_{number}") not in folded)
 
 
-def _mark(rows: Rows, others: Rows, pairs: list[Pair], node: exp.Expr, *, is_in: bool) -> tuple[str, Rows]:
+def _mark(
+    rows: RowReader, others: RowReader, pairs: list[Pair], node: exp.Expr, *, is_in: bool
+) -> tuple[str, RowReader]:
     """Return the mark's name and the rows with it; rows of `others` that a filter leaves out never match."""
     names: dict[Expression, str] = {}
     for _, there in pairs:
@@ -536,7 +542,7 @@ def _mark(rows: Rows, others: Rows, pairs: list[Pair], node: exp.Expr, *, is_in:
     return name, replace(rows, relation=side.relation, declaration=side.declaration, steps=side.steps)
 
 
-def _only_marked(left: Rows, right: Rows, pairs: list[Pair], node: exp.Expr, *, is_anti: bool) -> Rows:
+def _only_marked(left: RowReader, right: RowReader, pairs: list[Pair], node: exp.Expr, *, is_anti: bool) -> RowReader:
     """Return the rows of the left side that have a match, or those without."""
     name, rows = _mark(left, right, pairs, node, is_in=False)
     kept: Expression = Call("not", (Column(name),)) if is_anti else Column(name)

@@ -85,7 +85,7 @@ def from_dialect(text: str, dialect: str) -> str:
         raise QueryRefused(f"there is no dialect '{str(dialect)[:40]}'\nhint: the dialects are {', '.join(known)}")
     limit_text(text)
     try:
-        statements = [_plain(each) for each in sqlglot.parse(text, read=dialect.lower()) if each is not None]
+        statements = [_plain_tokens(each) for each in sqlglot.parse(text, read=dialect.lower()) if each is not None]
         written = [each.sql(dialect="duckdb", unsupported_level=ErrorLevel.RAISE) for each in statements]
     except QueryRefused:
         raise
@@ -105,7 +105,7 @@ _MANNERS = frozenset(
 )
 
 
-def _plain(statement: exp.Expr) -> exp.Expr:
+def _plain_tokens(statement: exp.Expr) -> exp.Expr:
     """Return a statement of another engine without what sqlglot would write in words that are not in the language."""
     for node in list(statement.walk(bfs=False)):
         for manner in _MANNERS.intersection(node.args):

@@ -34,7 +34,7 @@ from tacit.query.sql.expressions import Reader, match
 from tacit.query.sql.from_clause import name_of_column, refuse_twice, starred, unaliased
 from tacit.query.sql.parse import read_node
 from tacit.query.sql.refusals import at, index_of, is_index, located, only, refusal
-from tacit.query.sql.rows import SUBQUERY, Rows
+from tacit.query.sql.rows import SUBQUERY, RowReader
 from tacit.query.typecheck import canonical, column_kinds, kind_of
 
 _KINDS: dict[type[exp.Expr], UnitAggregateKind] = {
@@ -55,7 +55,7 @@ _THESE = (
 _MARK = "\0"
 
 
-def aggregated(select: exp.Select, rows: Rows) -> Rows:
+def aggregated(select: exp.Select, rows: RowReader) -> RowReader:
     """Return the rows of a subquery with GROUP BY, DISTINCT or aggregates."""
     return _UnitSelect(select, rows).result()
 
@@ -65,12 +65,12 @@ class _UnitSelect:
     """A SELECT that aggregates each unit's rows."""
 
     select: exp.Select
-    rows: Rows
+    rows: RowReader
     shown: dict[str, Expression] = field(default_factory=dict)  # of the source's columns; aggregates stand as marks
     shown_at: dict[str, exp.Expr] = field(default_factory=dict)
     asked: list[UnitAggregate] = field(default_factory=list)
 
-    def result(self) -> Rows:
+    def result(self) -> RowReader:
         """Return the relation's rows, with the columns that are selected."""
         for node in self.select.expressions:
             self._show(node)
@@ -84,7 +84,7 @@ class _UnitSelect:
         )
         declaration = unit_declaration(relation, inner)
         work = self.rows.steps + steps(expressions_of(relation), column_kinds(inner))
-        found = Rows(relation, declaration, {}, {}, title=SUBQUERY, steps=work)
+        found = RowReader(relation, declaration, {}, {}, title=SUBQUERY, steps=work)
         columns = {name: self._of_result(each, self.shown_at[name], found) for name, each in self.shown.items()}
         found = replace(found, columns=columns)
         if condition is None or having is None:
@@ -126,7 +126,7 @@ class _UnitSelect:
             condition, node = self.rows.row(node.expression.this), node.this
         kind = _KINDS.get(type(node))
         if kind is None:
-            raise refusal(node, f"{_word(node)} over one unit's rows is not in the language", _instead(node))
+            raise refusal(node, f"{_aggregate_word(node)} over one unit's rows is not in the language", _instead(node))
         inner = None if isinstance(node.this, exp.Star) and kind == "count" else self._inside(node)
         if isinstance(node.this, exp.Distinct):
             kind = "count_distinct"
@@ -212,7 +212,7 @@ class _UnitSelect:
             )
         return refusal(node, f"{word} without the unit inside a subquery would mix people before noise is added", way)
 
-    def _of_result(self, expression: Expression, node: exp.Expr, found: Rows) -> Expression:
+    def _of_result(self, expression: Expression, node: exp.Expr, found: RowReader) -> Expression:
         """Return an expression of the source's columns and marks as one of the relation's columns."""
         relation = found.relation
         if not isinstance(relation, PerUnit):
@@ -243,7 +243,7 @@ class _UnitSelect:
         return made
 
 
-def _word(node: exp.Expr) -> str:
+def _aggregate_word(node: exp.Expr) -> str:
     """Return an aggregate's name as people write it."""
     return node.sql_name() if isinstance(node, exp.Func) else str(node.sql())
 
@@ -254,7 +254,8 @@ def _instead(node: exp.Expr) -> str:
     if isinstance(node, exp.Mode):
         return f"put {what} in the inner GROUP BY and count its rows; or BOOL_OR({what} = 'a'). {_THESE}"
     if isinstance(node, exp.Median | exp.Quantile | exp.ApproxQuantile | exp.PercentileCont | exp.PercentileDisc):
-        return f"AVG({what}), MIN({what}) or MAX({what}) there, or {_word(node)}({what}) outside, of all rows. {_THESE}"
+        word = _aggregate_word(node)
+        return f"AVG({what}), MIN({what}) or MAX({what}) there, or {word}({what}) outside, of all rows. {_THESE}"
     return _THESE
 
 

@@ -304,7 +304,7 @@ def _reads_otherwise(grouped: exp.Select, columns: Collection[str]) -> bool:
     for name, value in _list(grouped):
         if {each.name.lower() for each in value.find_all(exp.Column)} & earlier:
             return True
-        earlier |= {name.lower()} - _plain(grouped) if name is not None else set()
+        earlier |= {name.lower()} - _plain_columns(grouped) if name is not None else set()
     sources = [grouped.args.get("from_"), grouped.args.get("with_"), *(grouped.args.get("joins") or ())]
     of_rows = {name.lower() for name in columns}
     for source in filter(None, sources):
@@ -325,7 +325,7 @@ def _list(select: exp.Select) -> list[tuple[str | None, exp.Expr]]:
     return found
 
 
-def _plain(select: exp.Select) -> set[str]:
+def _plain_columns(select: exp.Select) -> set[str]:
     """Return the names that a SELECT leaves as they are: a column under its own name."""
     listed = [(name, value) for name, value in _list(select) if name is not None]
     return {name.lower() for name, value in listed if isinstance(value, exp.Column) and value.name == name}

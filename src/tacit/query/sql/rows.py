@@ -22,7 +22,7 @@ SUBQUERY = "the subquery"
 
 
 @dataclass(frozen=True)
-class Rows:
+class RowReader:
     """Rows to ask about, as the SELECT around them sees them.
 
     `columns` maps names to expressions of the relation's columns; the unit is among them if it was selected. `tables`
@@ -150,7 +150,7 @@ class Rows:
         named = ((name, each.name) for name, each in self.columns.items() if isinstance(each, Column))
         return tuple((name, column) for name, column in named if name != column)
 
-    def filtered(self, condition: Expression | None) -> "Rows":
+    def filtered(self, condition: Expression | None) -> "RowReader":
         """Return those rows that also satisfy a condition."""
         return replace(self, where=both(self.where, condition, self.declaration))
 
@@ -162,14 +162,14 @@ def both(one: Expression | None, other: Expression | None, declaration: Declarat
     return canonical(Call("and", (one, other)), column_kinds(declaration))
 
 
-def table_rows(declaration: Declaration, relation: Relation | None = None, most: int = 1) -> Rows:
+def table_rows(declaration: Declaration, relation: Relation | None = None, most: int = 1) -> RowReader:
     """Return the rows of a declared table, or of a public one."""
     columns = {name: Column(name) for name in declaration.columns}
     name = declaration.name
-    return Rows(relation or TableRows(name), declaration, columns, {name: columns}, title=f"'{name}'", most=most)
+    return RowReader(relation or TableRows(name), declaration, columns, {name: columns}, title=f"'{name}'", most=most)
 
 
-Env = Mapping[str, Rows]  # the rows that a name in FROM stands for
+Env = Mapping[str, RowReader]  # the rows that a name in FROM stands for
 
 
 def _no_column(identifier: exp.Expr, columns: Mapping[str, Expression], title: str) -> tuple[str, str]:

@@ -204,17 +204,17 @@ def _name_short_forms(select: exp.Select) -> None:
 def _usual_name(node: exp.Expr) -> str:
     if isinstance(node, exp.WithinGroup):
         word = "mode" if isinstance(node.this, exp.Mode) else "quantile"
-        return _words(word, node.expression.find_all(exp.Column))
+        return _name_words(word, node.expression.find_all(exp.Column))
     inner = node.this if isinstance(node, exp.Filter) else node
     if isinstance(inner, exp.Anonymous):
-        return _words(str(inner.this), inner.expressions)
+        return _name_words(str(inner.this), inner.expressions)
     word = inner.sql_name() if isinstance(inner, exp.Func) and inner.sql_names() else "value"
     if isinstance(inner, exp.ApproxDistinct):
         word = "approx_count_distinct"
-    return _words(word, (inner.this, inner.args.get("expression")))
+    return _name_words(word, (inner.this, inner.args.get("expression")))
 
 
-def _words(word: str, counted: Iterable[object]) -> str:
+def _name_words(word: str, counted: Iterable[object]) -> str:
     return "_".join([word.lower(), *(each.name.lower() for each in counted if isinstance(each, exp.Column))])
 
 

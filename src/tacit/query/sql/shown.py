@@ -42,7 +42,7 @@ from tacit.query.nodes import (
 from tacit.query.sql.expressions import Reader
 from tacit.query.sql.parse import read_node
 from tacit.query.sql.refusals import index_of, inside, instead, is_index, name_of, only, refusal
-from tacit.query.sql.rows import Rows, both
+from tacit.query.sql.rows import RowReader, both
 from tacit.query.sql.sql_text import aggregate_text, show, unique
 from tacit.query.typecheck import canonical, column_kinds, kind_of
 from tacit.tables import Declaration, RowUnit
@@ -74,7 +74,7 @@ _WINDOW_HINT = "write e.g. RANK() OVER (ORDER BY COUNT(*) DESC) or SUM(COUNT(*))
 
 
 @dataclass
-class Parts:
+class ShownParts:
     """The parts of a SELECT's expressions, each under a made-up name: aggregates, keys and windows."""
 
     rows: Mapping[str, Kind]  # the table's own columns
@@ -88,14 +88,14 @@ class Parts:
 
     def aggregate(self, asked: Aggregate, word: str, label: str) -> Column:
         """Return the column that stands for an aggregate; equal ones are one."""
-        column = _named(self.aggregates, asked, "aggregate")
+        column = _named_part(self.aggregates, asked, "aggregate")
         self.words.setdefault(column.name, word)
         self.labels.setdefault(column.name, label)
         return column
 
     def grouping(self, expression: Expression) -> Column:
         """Return the column that says whether a key is rolled up."""
-        return _named(self.groupings, expression, "grouping")
+        return _named_part(self.groupings, expression, "grouping")
 
     def aside(self, kind: Kind) -> str:
         """Return the name of a column that another question gives."""
@@ -105,7 +105,7 @@ class Parts:
 
     def window(self, window: Window) -> Column:
         """Return the column that stands for a window."""
-        return _named(self.windows, window, "window")
+        return _named_part(self.windows, window, "window")
 
     @property
     def kinds(self) -> dict[str, Kind]:
@@ -161,7 +161,7 @@ class Parts:
         return sorted(name for name in columns_of(expression) if not name.startswith(_MADE_UP))
 
 
-def _named(known: dict[str, Part], part: Part, word: str) -> Column:
+def _named_part(known: dict[str, Part], part: Part, word: str) -> Column:
     """Return the column that stands for a part of a SELECT; equal parts are one."""
     name = next((name for name, each in known.items() if each == part), f"{_MADE_UP}{word} {len(known)}")
     known.setdefault(name, part)
@@ -235,7 +235,7 @@ def _factored(expression: Expression) -> tuple[Fraction, str]:
 class WindowReader:
     """Reads windows: `reader` reads their arguments, `named` are those of the WINDOW clause."""
 
-    parts: Parts
+    parts: ShownParts
     reader: Reader
     named: Mapping[str, exp.Expr] = field(default_factory=dict)
 
@@ -325,8 +325,8 @@ _ONE_NUMBER = "(SELECT AVG(x) FROM t WHERE ...) is one number; HAVING, ORDER BY 
 class Asides:
     """The further questions of one SELECT, under made-up names until the answer has its own."""
 
-    rows: Rows
-    parts: Parts
+    rows: RowReader
+    parts: ShownParts
     modes: dict[str, Expression] = field(default_factory=dict)  # the grouping of each mode
     selects: list[tuple[Query, dict[str, str]]] = field(default_factory=list)  # and the name of each output
 

@@ -39,10 +39,10 @@ from tacit.query.sql.from_clause import from_rows, unaliased, with_names
 from tacit.query.sql.parse import read_node
 from tacit.query.sql.per_unit import aggregated
 from tacit.query.sql.refusals import FRACTIONS, KINDS, PAIRS, index_of, is_index, only, refusal
-from tacit.query.sql.rows import Env, Rows, table_rows
+from tacit.query.sql.rows import Env, RowReader, table_rows
 from tacit.query.sql.shown import (
     Asides,
-    Parts,
+    ShownParts,
     WindowReader,
     inner_select,
     is_made_up,
@@ -93,8 +93,8 @@ class Statement:
     declaration: Declaration
     others: tuple[NamedRows, ...] = ()
     known: Env | None = None  # the names that FROM may use, if a SELECT around it has defined some
-    rows: Rows = field(init=False)
-    parts: Parts = field(init=False)
+    rows: RowReader = field(init=False)
+    parts: ShownParts = field(init=False)
     asides: Asides = field(init=False)
     items: list[_Item] = field(init=False, default_factory=list)
     names: list[str] = field(init=False, default_factory=list)
@@ -124,7 +124,7 @@ class Statement:
                 f"'{self.rows.declaration.name}' is public and needs no protection",
                 f"ask it at its source, or join it with '{self.declaration.name}'",
             )
-        self.parts = Parts(column_kinds(self.rows.declaration))
+        self.parts = ShownParts(column_kinds(self.rows.declaration))
         self.asides = Asides(self.rows, self.parts)
         for projection in self.select.expressions:
             self._project(projection)
@@ -416,7 +416,7 @@ def whole_number(node: exp.Expr, word: str) -> int:
 class AggregateReader:
     """Reads aggregates over rows."""
 
-    rows: Rows
+    rows: RowReader
 
     def aggregate(self, node: exp.Expr) -> Aggregate:
         """Return what an aggregate's node asks for."""
@@ -533,13 +533,13 @@ def _with(group: exp.Expr) -> type[exp.Expr] | None:
 def _element(node: exp.Expr, name_of: Callable[[exp.Expr], str]) -> list[Names]:
     """Return the levels of one element of a GROUP BY."""
     if isinstance(node, exp.Rollup | exp.Cube):
-        return _sets(type(node), [list(_names(each, name_of)) for each in node.expressions], node)
+        return _sets(type(node), [list(_level_names(each, name_of)) for each in node.expressions], node)
     if isinstance(node, exp.GroupingSets):
         return [level for each in node.expressions for level in _element(each, name_of)]
-    return [_names(node, name_of)]
+    return [_level_names(node, name_of)]
 
 
-def _names(node: exp.Expr, name_of: Callable[[exp.Expr], str]) -> Names:
+def _level_names(node: exp.Expr, name_of: Callable[[exp.Expr], str]) -> Names:
     if isinstance(node, exp.Tuple):
         return tuple(name_of(each) for each in node.expressions)
     return (name_of(node),)
