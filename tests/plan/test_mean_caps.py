@@ -4,8 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from tacit.plan.bounds.caps import NoiseTerms, Told, by_rank
-from tacit.plan.bounds.mean_caps import ROWS_SHARES, Pair, best_mean_caps
+from tacit.plan.bounds.caps import ROWS_SHARES, NoiseTerms, Pair, Told, best_mean_caps, by_rank
 from tacit.plan.bounds.profiles import read_profile
 from tacit.plan.bounds.scaling import BINS
 from tests.plan.learned import rows

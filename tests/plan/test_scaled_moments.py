@@ -8,8 +8,7 @@ import pytest
 
 import tacit
 from tacit.plan import BINS, LARGEST_LEAST, make_plan, make_spend, missing_facts
-from tacit.plan.bounds.caps import NoiseTerms, Told, by_rank
-from tacit.plan.bounds.moment_caps import MomentPart, joint_weights, moment_caps
+from tacit.plan.bounds.caps import MomentPart, NoiseTerms, Told, by_rank, joint_weights, moment_caps
 from tacit.plan.bounds.profiles import read_profile
 from tacit.query import Call, Column
 from tacit_gauntlet.stage.table import protected

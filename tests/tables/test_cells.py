@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tacit.errors import QueryRefused
-from tacit.tables import formats, handed
+from tacit.tables import cells, formats
 from tacit.tables.cells import TEXT_BYTES_MAX, reading_of, stored_column
 from tacit_gauntlet.stage.odd_cells import BAD_TEXTS, FAR, odd_columns
 from tacit_gauntlet.stage.table import bounded_table, exact_cells, exact_table, protected
@@ -166,7 +166,7 @@ ALIKE = {
 def test_both_ways_to_read_parquet_have_the_same_types_and_cells(name, tmp_path):
     path = held_in(tmp_path, ALIKE[name])
     connection = protected(path).session.engine._source.backend.con
-    native, given = (f"SELECT c FROM {view}" for view in (f"{handed.NATIVE}_protected", "protected"))
+    native, given = (f"SELECT c FROM {view}" for view in (f"{cells.NATIVE}_protected", "protected"))
     assert connection.execute(f"DESCRIBE {native}").fetchall() == connection.execute(f"DESCRIBE {given}").fetchall()
     assert connection.execute(native).fetchall() == connection.execute(given).fetchall()
 
@@ -176,13 +176,13 @@ def test_the_engine_reads_by_itself_where_every_cell_is_harmless(tmp_path, monke
     pq.write_table(rows, tmp_path / "t.parquet")
     table = protected(str(tmp_path / "t.parquet"))
     asked = []
-    before = handed.HandedRows.__arrow_c_stream__
+    before = cells.HandedRows.__arrow_c_stream__
 
     def listening(self, requested_schema=None):
         asked.append([each.name for each in self.readings])
         return before(self, requested_schema)
 
-    monkeypatch.setattr(handed.HandedRows, "__arrow_c_stream__", listening)
+    monkeypatch.setattr(cells.HandedRows, "__arrow_c_stream__", listening)
     exact_table(table.where("x > 0").sum("x", between=(0, 5)))
     assert asked == []
     exact_table(table.where("g = 'a'").sum("x", between=(0, 5)))
@@ -205,13 +205,13 @@ def test_a_type_is_read_alike_whatever_its_dictionary():
 def test_small_batches_are_put_together_and_large_ones_left_as_they_are(monkeypatch):
     schema = pa.schema([("x", pa.int64()), ("g", pa.string())])
     small = [pa.record_batch({"x": [place], "g": [str(place)]}, schema) for place in range(7)]
-    monkeypatch.setattr(handed, "ROWS_ENOUGH", 3)
-    found = list(handed.put_together(small, schema))
+    monkeypatch.setattr(cells, "ROWS_ENOUGH", 3)
+    found = list(cells.put_together(small, schema))
     assert [len(batch) for batch in found] == [3, 3, 1]
     assert pa.Table.from_batches(found).to_pydict() == pa.Table.from_batches(small).to_pydict()
     large = pa.Table.from_batches(small).combine_chunks().to_batches()
-    assert list(handed.put_together(iter(large), schema))[0] is large[0]
-    assert list(handed.put_together([], schema)) == []
+    assert list(cells.put_together(iter(large), schema))[0] is large[0]
+    assert list(cells.put_together([], schema)) == []
 
 
 def test_each_file_of_many_is_opened_once_to_compare_its_schema(tmp_path, monkeypatch):

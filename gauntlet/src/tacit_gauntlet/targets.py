@@ -257,8 +257,8 @@ TARGETS: dict[str, str | tuple[str, ...]] = {
     "refuse_without_folder": "tacit.engine.embedded:refuse_without_folder",
     "power of floats": "tacit.engine.translations:_pow",
     "TRANSLATIONS": "tacit.engine.expression:TRANSLATIONS",
-    "INT_REACH": "tacit.engine.fixed_point:INT_REACH",
-    "clamped": "tacit.engine.fixed_point:_clamped",
+    "INT_REACH": "tacit.engine.expression:INT_REACH",
+    "clamped": "tacit.engine.expression:_clamped",
     "leaving": (
         "tacit.engine.kernel.kernel_path:leaving",
         "tacit.engine.relation:leaving",

@@ -18,8 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tacit import typed_sql as sql
-from tacit.engine.expression import read_unit, to_raw_sql, to_sql
-from tacit.engine.fixed_point import steps_above_low
+from tacit.engine.expression import read_unit, steps_above_low, to_raw_sql, to_sql
 from tacit.exact import (
     ROWS,
     UNITS,

@@ -5,10 +5,13 @@ range of microseconds, a decimal with more digits than its type. So the engine g
 and whole numbers, and SQL that turns them into values; a cell that does not fit becomes NULL. The reading of a column
 depends only on its type, and is decided before any row is read. Below: the checks of texts and decimals, which other
 libraries leave out. A buffer of decimal(38, 0) can hold 2^127, on which an engine fails.
+
+Rows of Parquet files and of servers are handed to our engine in this form, as Arrow batches. Such a table is a view of
+our connection. For a question it is read anew with only the columns that the question names.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
+from tacit import typed_sql as sql
 from tacit.typed_sql import quoted
 
 WIDE = 16  # bytes of a decimal128
@@ -195,3 +199,95 @@ def _halves(buffer: pa.Buffer, chunk: pa.Array) -> tuple[Any, Any]:
 
 def _is_after(low: Any, high: Any, bound: int) -> Any:
     return (high > bound >> 64) | ((high == bound >> 64) & (low > np.uint64(bound & WORD)))
+
+
+# --- rows that are handed over ---
+
+
+BATCH_BYTES = 1 << 26
+# Batches of so many rows are not joined: that copies every cell, and DuckDB's own have 122,880 rows.
+ROWS_ENOUGH = 1 << 16
+# Views of one source, before its name.
+NATIVE, HANDED, NAMED = "read_by_the_engine", "handed_rows", "handed_columns"
+VIEWS_MOST = 64
+
+# Yields the batches of some columns, as they are stored; connects and opens when the first batch is wanted.
+Read = Callable[[Sequence[CellReading]], Iterator[pa.RecordBatch]]
+
+
+@dataclass(frozen=True)
+class HandedRows:
+    """Rows as Arrow batches, in the form in which the engine gets them; each scan reads them anew."""
+
+    read: Read
+    readings: Sequence[CellReading]
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        schema = pa.schema([(each.name, each.stored) for each in self.readings])
+        batches = put_together(self._batches(schema), schema)
+        return pa.RecordBatchReader.from_batches(schema, batches).__arrow_c_stream__(requested_schema)
+
+    def _batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        for batch in self.read(self.readings):
+            cells = [stored_column(pa.chunked_array([batch.column(at)]), each) for at, each in enumerate(self.readings)]
+            yield from pa.Table.from_arrays(cells, schema=schema).to_batches()
+
+
+def put_together(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yield the same rows with small batches joined: thousands of small files would each cost one batch."""
+    waiting: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        waiting.append(batch)
+        rows, size = rows + len(batch), size + batch.nbytes
+        if rows >= ROWS_ENOUGH or size >= BATCH_BYTES:
+            yield from waiting if len(waiting) == 1 else _as_few(waiting, schema)
+            waiting, rows, size = [], 0, 0
+    if waiting:
+        yield from _as_few(waiting, schema)
+
+
+def _as_few(batches: list[pa.RecordBatch], schema: pa.Schema) -> list[pa.RecordBatch]:
+    return pa.Table.from_batches(batches, schema).combine_chunks().to_batches()  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True)
+class HandedTable:
+    """A view of all readable columns in a connection of ours, whose rows are handed over."""
+
+    backend: sql.Connection
+    view: sql.Stored  # that relations are about
+    read: Read
+    readings: Sequence[CellReading]
+    by_engine: frozenset[str]  # columns that the engine may read by itself
+    # views of the rows with some columns, each made once
+    _views: dict[tuple[str, ...], str] = field(default_factory=dict, init=False, compare=False)
+
+    def reading(self, relation: sql.Relation) -> sql.Relation:
+        """Return the relation over the cheapest way to read the view that is safe for the columns it names."""
+        fields = relation.columns_named()
+        named = [each for each in self.readings if each.name in fields]
+        if self.by_engine and self.by_engine.issuperset(each.name for each in named):
+            return relation.reading(self.view, f"{NATIVE}_{self.view.name}")
+        named = named or list(self.readings[:1])
+        names = tuple(each.name for each in named)
+        if names not in self._views and len(self._views) < VIEWS_MOST:
+            self._views[names] = self._made_view(named, f"_{len(self._views)}")
+        view = self._views.get(names) or self._made_view(named, "")
+        return relation.reading(self.view, view)
+
+    def _made_view(self, named: Sequence[CellReading], suffix: str) -> str:
+        handed, columns = (f"{each}_{self.view.name}{suffix}" for each in (HANDED, NAMED))
+        self.backend.con.register(handed, HandedRows(self.read, named))
+        self.backend.con.execute(f"CREATE OR REPLACE TEMP VIEW {quoted(columns)} AS {select(named, quoted(handed))}")
+        return columns
+
+
+def hand(
+    backend: sql.Connection, name: str, read: Read, readings: Sequence[CellReading], by_engine: frozenset[str]
+) -> HandedTable:
+    """Make the view `name` of all readable columns; reads no row."""
+    every = f"every_{HANDED}_{name}"
+    backend.con.register(every, HandedRows(read, readings))
+    backend.con.execute(f"CREATE TEMP VIEW {quoted(name)} AS {select(readings, every)}")
+    return HandedTable(backend, backend.table(name), read, readings, by_engine)

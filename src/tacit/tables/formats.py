@@ -36,11 +36,21 @@ import pyarrow.parquet as pq
 
 from tacit import typed_sql as sql
 from tacit.errors import InvalidParameter, QueryRefused
-from tacit.tables.cells import TEXT_BYTES_MAX, WIDE, CellReading, instants_among, reading_of, select, stored_column
+from tacit.tables.cells import (
+    NATIVE,
+    TEXT_BYTES_MAX,
+    WIDE,
+    CellReading,
+    HandedTable,
+    hand,
+    instants_among,
+    reading_of,
+    select,
+    stored_column,
+)
 from tacit.tables.connection import is_database, lock, named_table, open_database, our_connection
 from tacit.tables.elsewhere import Elsewhere
 from tacit.tables.frames import frame_to_arrow
-from tacit.tables.handed import NATIVE, HandedTable, hand
 from tacit.tables.identity import StoredTable, file_aliases, is_ibis, named_by_ibis, opened_files, stored_table
 from tacit.tables.schema import ColumnFacts, WrittenFacts
 from tacit.tables.source import Own, Source, described, refuse_duplicates

@@ -17,8 +17,7 @@ import pyarrow as pa
 
 from tacit import typed_sql as sql
 from tacit.errors import InvalidParameter, QueryRefused
-from tacit.tables.cells import CellReading, instants_among
-from tacit.tables.handed import hand
+from tacit.tables.cells import CellReading, hand, instants_among
 from tacit.tables.postgres_catalog import PostgresColumn, TableFacts, find_table
 from tacit.tables.postgres_snapshot import PostgresServer, Snapshot, link_of
 from tacit.tables.source import Source, WantedRows, described

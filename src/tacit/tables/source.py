@@ -14,8 +14,8 @@ import pyarrow as pa
 from tacit import typed_sql as sql
 from tacit.errors import QueryRefused
 from tacit.memory import reuse_freed_memory
+from tacit.tables.cells import HandedTable, put_together
 from tacit.tables.connection import stopping
-from tacit.tables.handed import HandedTable, put_together
 from tacit.tables.identity import written_stamp
 from tacit.tables.schema import ColumnFacts, ColumnType, WrittenFacts
 

@@ -17,8 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tacit import typed_sql as sql
-from tacit.engine.expression import constant, to_raw_sql, to_sql
-from tacit.engine.fixed_point import FloatGrid, float_grid, steps_above_low
+from tacit.engine.expression import FloatGrid, constant, float_grid, steps_above_low, to_raw_sql, to_sql
 from tacit.engine.kernel.coding import as_words, cells_of
 from tacit.engine.relation import UNIT, belongs_to_someone, unit_value
 from tacit.plan import CodedColumn, CodedPlan, Measured

@@ -3,9 +3,18 @@
 A low cap has little noise and cuts much; totals of what was kept and cut let an answer scale its groups back, and what
 is left of the cutting is a part of it: groups differ in how much of them is cut. All three are weighed against each
 other from learned profiles, before anything else is paid for. Nothing here touches privacy: any cap is safe.
+
+A mean has two caps, of rows and of sums about a centre, which have one weight and share the loss. To down-weight people
+with many rows hardly moves a mean: it is then more about the others, who are much alike. To down-weight people who are
+far from the centre moves every group's mean to the centre.
+
+A variance, a covariance or a correlation has the caps of all its vectors, for one ratio. Rows, sums and squares have
+one weight, so what is scaled away of all of them alike moves no variance. Left is what is scaled away of squares beyond
+that, as the profiles foretell it: people who have the most rows are taken to have the most of all. Caps weigh that
+against the noise on each of the vectors. No totals are needed.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -13,7 +22,15 @@ from math import exp, hypot, inf, isqrt, log2, pi, sqrt
 
 import numpy as np
 
-from tacit.plan.bounds.chosen import CLEARLY_LESS, FORESEEN_TIMES, HIDDEN_SCALES, MISMATCH, MISMATCH_POWER
+from tacit.plan.bounds.chosen import (
+    CLEARLY_LESS,
+    FORESEEN_TIMES,
+    HIDDEN_SCALES,
+    MISMATCH,
+    MISMATCH_BY_ROWS,
+    MISMATCH_POWER,
+    OFF_CENTRE,
+)
 from tacit.plan.bounds.profiles import NOBODY, ROUNDING, TAIL_OCTAVES, Floats, Reading
 from tacit.plan.bounds.scaling import CAP_BITS, Outlook
 from tacit.plan.plan import NoiseKind
@@ -243,9 +260,9 @@ def _best_tail(sizes: UnitSizes, width: float) -> tuple[float, float]:
     return min((end * width + float(sizes.people @ np.maximum(sizes.total - end, 0)), end) for end in ends)
 
 
-def caps_tried(sizes: UnitSizes, per_octave: int = CAPS_PER_OCTAVE) -> Iterator[float]:
+def caps_tried(sizes: UnitSizes, per_octave: int = CAPS_PER_OCTAVE, below: int = BELOW_MEDIAN) -> Iterator[float]:
     """Yield the caps that are tried, from below the median size up to the tail cap."""
-    low = max(sizes.median() / BELOW_MEDIAN, float(np.min(sizes.length)))
+    low = max(sizes.median() / below, float(np.min(sizes.length)))
     high = min(sizes.tail_cap, float(np.max(sizes.length)))
     for step in range(max(0, int(log2(max(high / low, 1.0)) * per_octave)) + 1):
         yield low * 2 ** (step / per_octave)
@@ -290,3 +307,129 @@ def tail_in_fine_steps(size: float, shift: int) -> tuple[int, int]:
 def root_above(value: int) -> int:
     """Return a whole number at or just above the square root."""
     return 0 if value <= 0 else isqrt(value - 1) + 1
+
+
+# --- the two caps of a mean ---
+
+
+# Which part of the loss of a mean its rows get: each is tried.
+ROWS_SHARES = tuple(Fraction(percent, 100) for percent in (6, 10, 15, 25, 35, 50))
+
+
+@dataclass(frozen=True)
+class MeanCaps:
+    """The caps of the rows and of the sums of a mean, and which part of their loss is for the rows."""
+
+    rows: Cap
+    sums: Cap
+    rows_share: Fraction
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Rows and sums about a centre, with one weight: by rank, and what noise they get."""
+
+    rows: UnitSizes
+    sums: UnitSizes
+    rows_terms: NoiseTerms
+    sums_terms: NoiseTerms
+    share: Fraction  # of the call's loss, for both
+    rows_shares: Sequence[Fraction]  # which part of it rows may get
+    others: Floats | None = None  # what people count for already, because of further vectors with the same weight
+    has_sum: bool = False  # the sum is asked too, in which all that is cut is missing
+
+
+def best_mean_caps(pair: Pair, cells: float) -> MeanCaps:
+    """Return the caps, and the share of rows, of least error in a group of mean size."""
+    rows, sums = pair.rows, pair.sums
+    of_sums = np.array(sums.ends())
+    by_sums = np.minimum(1.0, of_sums[:, None] / sums.length[None, :])
+    if pair.others is not None:
+        by_sums = np.minimum(by_sums, pair.others[None, :])
+    found: tuple[float, MeanCaps] | None = None
+    for size in rows.ends():
+        by_rows = rows.weights(size)
+        weights = np.minimum(by_sums, by_rows[None, :])
+        kept_rows, kept_sums = _kept_part(rows, weights), _kept_part(sums, weights)
+        cut_by_rows = 1 - sums.kept(by_rows)
+        by_rows_wrong = (1.0 if pair.has_sum else MISMATCH_BY_ROWS) * cut_by_rows
+        wrong = by_rows_wrong + np.maximum(1 - cut_by_rows - kept_sums, 0.0)
+        for share in pair.rows_shares:
+            of_rows = size * pair.rows_terms.width(float(pair.share * share)) * cells / rows.mass
+            noise = of_sums * pair.sums_terms.width(float(pair.share * (1 - share))) * cells / sums.mass
+            errors = np.hypot(noise, OFF_CENTRE * of_rows) / kept_rows + wrong
+            place = int(np.argmin(errors))
+            if found is None or errors[place] < found[0]:
+                caps = (
+                    Cap(size, Fraction(0), 0.0),
+                    Cap(float(of_sums[place]), Fraction(0), float(errors[place]) * sums.mass / cells),
+                )
+                found = float(errors[place]), MeanCaps(*caps, share)
+    if found is None:
+        raise ValueError("there is no cap or share to try")
+    return found[1]
+
+
+def _kept_part(sizes: UnitSizes, weights: Floats) -> Floats:
+    """Return, for each row of weights, about which share of all that people have is left."""
+    had = sizes.people * sizes.total
+    return np.maximum(weights @ had / np.sum(had), KEPT_LEAST)
+
+
+# --- the caps of a variance, a covariance or a correlation ---
+
+
+# By how much noise on sums moves a variance, as a part of it: twice a group's distance from the centre, which is given
+# in mean distances. The variance of a normal law is pi / 2 squares of its mean distance.
+PULL_OF_SUMS = 2 * OFF_CENTRE / (pi / 2)
+# Caps are tried from a quarter of the median size up, in steps of a half octave, each vector's in turn.
+MOMENT_BELOW_MEDIAN = 4
+MOMENT_CAPS_PER_OCTAVE = 2
+TURNS = 3
+
+
+@dataclass(frozen=True)
+class MomentPart:
+    """One vector of a moment: its people, its noise at its share of the loss, and how much that noise counts."""
+
+    sizes: UnitSizes
+    terms: NoiseTerms
+    share: float
+    is_product: bool
+    is_rows: bool
+
+    def noise(self, cap: float, kept: float, cells: float) -> float:
+        """Return the noise on a group of mean size as a part of what is kept of it."""
+        pull = 1.0 if self.is_product or self.is_rows else PULL_OF_SUMS
+        mean = max(kept, KEPT_LEAST) * max(self.sizes.mass, 1e-300) / cells
+        return pull * cap * self.terms.width(self.share) / mean
+
+
+def moment_caps(parts: Mapping[int, MomentPart], cells: float) -> dict[int, Cap]:
+    """Return the caps of least error of the ratio, and about what each vector then errs by in a mean group."""
+    found = {place: part.sizes.tail_cap for place, part in parts.items()}
+    if cells > 1 and all(part.sizes.told.is_believed for part in parts.values()):
+        for _ in range(TURNS):
+            for place, part in parts.items():
+                tried = [
+                    found | {place: cap} for cap in caps_tried(part.sizes, MOMENT_CAPS_PER_OCTAVE, MOMENT_BELOW_MEDIAN)
+                ]
+                found = min((found, *tried), key=lambda caps: _moment_error(parts, caps, cells))
+    error = _moment_error(parts, found, cells)
+    return {place: Cap(cap, Fraction(0), error * parts[place].sizes.mass / cells) for place, cap in found.items()}
+
+
+def joint_weights(parts: Mapping[int, MomentPart], caps: Mapping[int, float]) -> Floats:
+    """Return what people count for where all vectors have one weight."""
+    weights: Floats = np.minimum.reduce([part.sizes.weights(caps[place]) for place, part in parts.items()])
+    return weights
+
+
+def _moment_error(parts: Mapping[int, MomentPart], caps: Mapping[int, float], cells: float) -> float:
+    """Return about how far off the ratio is, as a part of it: noise, and what is scaled away unevenly."""
+    weights = joint_weights(parts, caps)
+    kept = {place: part.sizes.kept(weights) for place, part in parts.items()}
+    noises = [part.noise(caps[place], kept[place], cells) for place, part in parts.items()]
+    rows = next(kept[place] for place, part in parts.items() if part.is_rows)
+    uneven = [abs(1 - kept[place] / max(rows, KEPT_LEAST)) for place, part in parts.items() if part.is_product]
+    return sqrt(sum(noise * noise for noise in noises)) + sum(uneven) / max(len(uneven), 1)

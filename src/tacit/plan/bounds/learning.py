@@ -26,8 +26,7 @@ from tacit.plan.bounds.chosen import (
     POORER,
 )
 from tacit.plan.bounds.facts import Fact, Facts, WantedFact
-from tacit.plan.bounds.filled import distances_of, lacks_anything, ranged_columns
-from tacit.plan.bounds.filled_bounds import missing_bounds
+from tacit.plan.bounds.filled import distances_of, lacks_anything, missing_bounds, ranged_columns
 from tacit.plan.bounds.found_keys import KeySearch, grouping_in
 from tacit.plan.bounds.known import (
     FEW_CELLS,
