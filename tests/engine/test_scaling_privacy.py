@@ -159,15 +159,15 @@ def patient_root_rounded_down(patched):
 def patient_lengths_of_blocks(patched):
     """A unit that goes on in the next block has the length of what it has there."""
 
-    def last_of_each(pairs, combine=np.add):
+    def last_of_each(cells, of_cells, combine=np.add):
         found = {}
-        for pair in pairs:
-            for units, parts in right_sums([pair], combine):
-                found |= {int(unit): (units[at : at + 1], parts[at : at + 1]) for at, (unit,) in enumerate(units)}
-        return iter(found.values())
+        for block in cells.blocks():
+            pair = block.unit.view(np.uint64)[:, None], of_cells(block)
+            for units, parts in patient_cells.added_up([pair], combine):
+                found |= {int(unit): parts[at : at + 1] for at, (unit,) in enumerate(units)}
+        return ((np.array([unit]), parts) for unit, parts in found.items())
 
-    right_sums = patient_cells.added_up
-    patched.setattr(patient_cells, "added_up", last_of_each)
+    patched.setattr(patient_cells, "_by_unit", last_of_each)
 
 
 @pytest.mark.parametrize("mutant", [patient_weight_rounded_up, patient_root_rounded_down])

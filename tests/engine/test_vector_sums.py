@@ -247,9 +247,8 @@ def test_a_unit_with_more_cells_than_that_is_left_to_the_patient_path():
 
 def sum_rows_of_one_unit(rows, keys):
     """Return whether it was done, and the sums, of rows without values: count and units by L1, cap 2^20."""
-    none = np.zeros(0, np.int64)
     rule = kernel_path.summing.rule_of(
-        type("Packed", (), {"first": 3, "drawn": none}),
+        type("Packed", (), {"first": 3}),
         np.zeros(keys, np.uint64),
         np.zeros(keys, np.int64),
         summing.Bounded(UNBOUNDED, UNBOUNDED, SALT),

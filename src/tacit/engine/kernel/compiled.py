@@ -364,19 +364,14 @@ def _run_kernel(loops: ModuleType) -> None:
     rows, starts = np.zeros((1, 4), dtype=np.uint32), np.zeros(3, dtype=np.int64)
     loops.scatter(hashes, one, one, np.zeros((1, 1), dtype=np.uint32), 1, starts, rows)
     rows[0, 2] = 0
-    out = loops.Out(
-        np.zeros((1, 4), dtype=np.int64),
-        np.zeros((1, 2), dtype=np.uint32),
-        np.zeros(1, dtype=np.int64),
-    )
-    loops.sum_rows(rows, starts, 8, 0, _rule(loops), out)
+    loops.sum_rows(rows, starts, 8, 0, _rule(loops), np.zeros((1, 4), dtype=np.int64))
 
 
 def _rule(loops: ModuleType) -> Any:
     import numpy as np
 
     hashes = np.zeros(1, dtype=np.uint64)
-    return loops.BoundingRule(3, hashes, np.zeros(1, dtype=np.int64), 1, 1, np.array([3]))
+    return loops.BoundingRule(3, hashes, np.zeros(1, dtype=np.int64), 1, 1)
 
 
 def _run_vectors(loops: ModuleType, scaling_loops: ModuleType) -> None:

@@ -7,7 +7,7 @@ the loops of `scaling_loops.py` instead. Vectors that do not fit 64 bits are det
 by stopping with `OverMemory` if one unit has very many cells, as the patient path gives the same integers.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from tacit import typed_sql as sql
 from tacit.engine.kernel import coding, summing
-from tacit.engine.relation import DIGEST_BYTES, UNIT, grouped, leaving, leaving_text
+from tacit.engine.relation import DIGEST_BYTES, UNIT, leaving, leaving_text
 from tacit.exact import (
     UNITS,
     ExactTable,
@@ -171,7 +171,7 @@ BATCH_SHARE = 64
 
 def supports(plan: Plan, source: Source) -> bool:
     """Return whether the kernel can run this plan once it is compiled; it depends on public facts alone."""
-    if plan.unit is None or plan.distincts or plan.weighed or not _vectors_fit(plan):
+    if plan.unit is None or plan.distincts or plan.quantiles or not _vectors_fit(plan):
         return False
     return _is_codable(source.table[plan.unit].type()) and all(key.type != "null" for key in by_cells(plan).keys)
 
@@ -212,8 +212,7 @@ def relation_of(
     asked = rows.select(*keys, *more, **unit, **limbs) if keys or more or unit or limbs else rows
     texts = any(not _is_small(asked[name].type()) for name in asked.columns)
     listed = None if plan.public_keys is None else len(plan.public_keys)
-    drawn = sorted({draw.column for draw in plan.quantiles})
-    columns = summing.Columns(UNIT, keys, list(named.values()), listed, drawn, _listed_texts(plan))
+    columns = summing.Columns(UNIT, keys, list(named.values()), listed, _listed_texts(plan))
     return asked, KernelColumns(columns, TEXT_BATCH_ROWS if texts else BATCH_ROWS)
 
 
@@ -240,12 +239,12 @@ def sums_of_batches(
     bounded = summing.Bounded(*_bounds_of_unit(plan, vectors), salt)
     if vectors is None:
         summed = summing.sum_batches(batches, schema, columns, bounded, memory=memory, folder=folder)
-        return _as_exact(summed.keys, summed.sums, plan, sum_names(plan), summed.drawn)
+        return _as_exact(summed.keys, summed.sums, plan, sum_names(plan))
     found = sum_vectors(batches, schema, columns, bounded, vectors, memory=memory, folder=folder)
     if plan.profiles:
         return _as_profiles(found, plan)
     names = [UNITS, *(scaled_name(index) for index in range(len(vectors.vectors)))]
-    return _with_totals(_as_exact(found.keys, found.sums, plan, names, {}), vectors.vectors, found.totals)
+    return _with_totals(_as_exact(found.keys, found.sums, plan, names), vectors.vectors, found.totals)
 
 
 def batch_rows(most: int, width: int, memory: int) -> int:
@@ -262,7 +261,7 @@ def _vectors_fit(plan: Plan) -> bool:
     vectors = _vectors(plan)
     if vectors is None:
         return True
-    if any(profile.norm == "largest" for profile in plan.profiles) or plan.quantiles:
+    if any(profile.norm == "largest" for profile in plan.profiles):
         return False
     heights = _heights(plan)
     return all(fits(each, heights[each.column or 0] if heights else 0) for each in vectors.vectors)
@@ -304,21 +303,17 @@ def _as_exact(
     sums: Sequence[NDArray[Any]],
     plan: Plan,
     names: Sequence[str],
-    drawn: Mapping[int, summing.Drawn],
 ) -> ExactTable:
     """Return sums of found keys, or of the public list, as an exact table."""
     exact_sums = dict(zip(names, sums, strict=True))
     if found is None:
         listed = ((),) if plan.public_keys is None else plan.public_keys
-        made = {} if plan.sums_nothing else {name: each.tolist() for name, each in exact_sums.items()}
-        return ExactTable(listed, made, {at: grouped(*each, groups=len(listed)) for at, each in drawn.items()})
+        return ExactTable(listed, {name: each.tolist() for name, each in exact_sums.items()})
     kept = exact_sums[UNITS] > 0  # a group without kept rows does not exist, as in SQL
     keys: Sequence[tuple[Scalar, ...]] = [
         tuple(to_scalar(part) for part in key) for key, some in zip(found, kept.tolist(), strict=True) if some
     ]
-    place_of = np.cumsum(kept) - 1
-    exact_values = {at: grouped(place_of[codes], each, groups=len(keys)) for at, (codes, each) in drawn.items()}
-    return ExactTable(keys, {name: each[kept].tolist() for name, each in exact_sums.items()}, exact_values)
+    return ExactTable(keys, {name: each[kept].tolist() for name, each in exact_sums.items()})
 
 
 def _listed_texts(plan: Plan) -> list[str | None] | None:

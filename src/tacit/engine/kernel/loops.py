@@ -28,15 +28,6 @@ class BoundingRule(NamedTuple):
     key_rank: Any  # (key,) int64: where each key is in the order of keys
     rows_most: Any
     groups_most: Any
-    drawn: Any  # (word,) int64: which words of a row are handed on for quantiles, row by row
-
-
-class Out(NamedTuple):
-    """The output of the loops: sums, and the kept rows for quantiles."""
-
-    sums: Any  # (key, sum) int64: rows, units, and counted and total of each value
-    kept: Any  # (row, 1 + word) uint32: the key and the drawn words of each kept row, where any are drawn
-    count: Any  # (1,) int64: how many rows `kept` has
 
 
 @loop
@@ -71,8 +62,8 @@ def scatter(hashes: Any, codes: Any, keys: Any, values: Any, bits: Any, starts: 
 
 
 @loop
-def sum_rows(rows: Any, starts: Any, skip: Any, bits: Any, rule: BoundingRule, out: Out) -> None:
-    """Bound whole units, add them up by key, and hand on the words that quantiles are drawn from.
+def sum_rows(rows: Any, starts: Any, skip: Any, bits: Any, rule: BoundingRule, sums: Any) -> None:
+    """Bound whole units and add them up by key, in (key, sum) int64: rows, units, and counted and total of each value.
 
     Part p is rows[starts[p] : starts[p + 1]]. Parts are first split by the `bits` of their units' hashes after the top
     `skip`, so that the added rows stay in cache.
@@ -82,7 +73,7 @@ def sum_rows(rows: Any, starts: Any, skip: Any, bits: Any, rule: BoundingRule, o
         for piece in range(1 << bits):
             some = parted[ends[piece] : ends[piece + 1]]
             if len(some):
-                _sum_part(some, rule, out)
+                _sum_part(some, rule, sums)
 
 
 @part_of_loops
@@ -109,7 +100,7 @@ def split(rows: Any, skip: Any, bits: Any) -> Any:
 
 
 @part_of_loops
-def _sum_part(rows: Any, rule: BoundingRule, out: Out) -> None:
+def _sum_part(rows: Any, rule: BoundingRule, sums: Any) -> None:
     """Bound and add up each unit of a part."""
     places, ends, units = by_unit(rows, rule.first)
     orders = np.empty(len(rows), np.uint64)
@@ -131,12 +122,10 @@ def _sum_part(rows: Any, rule: BoundingRule, out: Out) -> None:
             most = min(at - first, rule.rows_most)
             if at - first > most:
                 put_first_rows_first(rows, rule.first, rule.key_hash, rule.rows_most, places[first:at], orders)
-            out.sums[key, 0] += most
-            out.sums[key, 1] += 1
+            sums[key, 0] += most
+            sums[key, 1] += 1
             # no view of an array and no tuple of arrays: for each group they would take longer than its sums
-            _add_rows(rows, rule.first, places, first, most, key, out.sums)
-            if len(rule.drawn):
-                _hand_on(rows, rule.drawn, places[first : first + most], out.kept, out.count)
+            _add_rows(rows, rule.first, places, first, most, key, sums)
             groups += 1
         begin = end
 
@@ -150,16 +139,6 @@ def _add_rows(rows: Any, first: Any, places: Any, begin: Any, count: Any, key: A
             if value != NULL_WORD:
                 sums[key, 2 + 2 * column] += 1
                 sums[key, 3 + 2 * column] += np.int64(value)
-
-
-@part_of_loops
-def _hand_on(rows: Any, drawn: Any, places: Any, kept: Any, count: Any) -> None:
-    """Hand on the words of kept rows that quantiles are drawn from."""
-    for row in places:
-        kept[count[0], 0] = rows[row, 2]
-        for place in range(len(drawn)):
-            kept[count[0], 1 + place] = rows[row, drawn[place]]
-        count[0] += 1
 
 
 @part_of_loops

@@ -10,7 +10,7 @@ are ready.
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -99,15 +99,11 @@ LIMB_BITS = 31
 NULL_WORD = (1 << 32) - 1
 # Values moved by this many binary digits are 0, or more than any cell.
 SHIFT_MOST = 62
-# Copies of the kept rows for quantiles while they are joined and sorted.
-KEPT_COPIES = 5
 # Divisors of the memory limit. DuckDB has half of it. Rows may take a quarter before they are written to a file. Tables
-# of codes, the parts that are being added up, and the kept rows for quantiles have an eighth each.
-HELD_SHARE, TABLES_SHARE, PARTS_SHARE, KEPT_SHARE = 4, 8, 8, 8
+# of codes and the parts that are being added up have an eighth each.
+HELD_SHARE, TABLES_SHARE, PARTS_SHARE = 4, 8, 8
 # Bytes that a found key, and each of its sums, takes as Python objects.
 KEY_BYTES, SUM_BYTES = 200, 40
-
-Drawn = tuple[NDArray[np.uint32], NDArray[np.uint32]]
 
 
 @dataclass(frozen=True)
@@ -127,8 +123,6 @@ class Columns:
     keys: Sequence[str]
     values: Sequence[Sequence[str]]
     listed: int | None  # the length of the public list, in which a key is an index; None if keys are found
-    # the values that quantiles are drawn from; they are returned for the kept rows
-    drawn: Sequence[int] = ()
     # the public list of texts, in the form in which texts leave DuckDB, if the kernel looks up their indexes
     texts: Sequence[str | None] | None = None
 
@@ -137,19 +131,13 @@ class Columns:
         """All limbs of all values."""
         return [limb for value in self.values for limb in value]
 
-    @property
-    def drawn_limbs(self) -> list[int]:
-        """The indexes, among all limbs, of those that quantiles need; a drawn value has one limb."""
-        return [self.limbs.index(limb) for value in self.drawn for (limb,) in (self.values[value],)]
-
 
 @dataclass(frozen=True)
 class Summed:
-    """For each key rows, units, and counted and total of each value; and the drawn values of the kept rows."""
+    """For each key rows, units, and counted and total of each value."""
 
     keys: list[tuple[Any, ...]] | None  # None: the public list
     sums: list[NDArray[Any]]
-    drawn: Mapping[int, Drawn]  # for a drawn value: the key's index and the value of each kept row that has one
 
 
 def sum_batches(
@@ -165,8 +153,8 @@ def sum_batches(
     packer = Packer(schema, columns, bounded.salt, memory)
     with packed(batches, packer, memory=memory, folder=folder) as runs:
         keys, hashes, order = packer.keys()
-        table, kept = _sum_parts(runs, packer, hashes, order, bounded, memory)
-    return Summed(keys, joined_limbs(table, columns), drawn_values(kept, columns))
+        table = _sum_parts(runs, packer, hashes, order, bounded, memory)
+    return Summed(keys, joined_limbs(table, columns))
 
 
 @contextmanager
@@ -210,7 +198,6 @@ class Packer:
         self._places = place_finder(columns, salt)
         self.finds_keys = columns.listed is None
         self.first = 3 if self._units is None else 4
-        self.drawn = np.array(columns.drawn_limbs, dtype=np.int64)
         self.width = self.first + len(columns.limbs)
 
     def pack(self, batch: pa.RecordBatch) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
@@ -287,7 +274,7 @@ def rule_of(
     from tacit.engine.kernel import loops
 
     rows_most, groups_most = (min(most, ROWS_AT_ONCE) for most in (bounded.rows_most, bounded.groups_most))
-    return loops.BoundingRule(packer.first, hashes, order, rows_most, groups_most, packer.first + packer.drawn)
+    return loops.BoundingRule(packer.first, hashes, order, rows_most, groups_most)
 
 
 def _sum_parts(
@@ -297,20 +284,17 @@ def _sum_parts(
     order: NDArray[np.int64],
     bounded: Bounded,
     memory: int,
-) -> tuple[NDArray[Any], NDArray[np.uint32]]:
-    """Return (key, sum) integers: rows, units, and counted and total of each limb; and drawn limbs of kept rows."""
+) -> NDArray[Any]:
+    """Return (key, sum) integers: rows, units, and counted and total of each limb."""
     from tacit.engine.kernel import loops
 
     shape = (len(hashes), 2 + 2 * (packer.width - packer.first))
     threads = threads_for(int(runs.sizes.max(initial=0)), packer, shape, memory)
     rule = rule_of(packer, hashes, order, bounded)
-    kept = Kept(memory)
     if (few := runs.few()) is not None:
-        sums, count = np.zeros(shape, dtype=np.int64), np.zeros(1, dtype=np.int64)
-        room = kept.room(len(few[0]), len(rule.drawn))
-        loops.sum_rows(*few, PART_BITS, 0, rule, loops.Out(sums, room, count))
-        kept.add(room[: count[0]])
-        return sums, kept.joined(len(rule.drawn))
+        sums = np.zeros(shape, dtype=np.int64)
+        loops.sum_rows(*few, PART_BITS, 0, rule, sums)
+        return sums
 
     def work(parts: Iterator[Rows]) -> NDArray[Any]:
         total: NDArray[Any] = np.zeros(shape, dtype=np.int64)
@@ -320,13 +304,10 @@ def _sum_parts(
                 total, added = total.astype(object) + sums, 0
                 sums[:] = 0
             added += len(rows)
-            room, count = kept.room(len(rows), len(rule.drawn)), np.zeros(1, dtype=np.int64)
-            ends, bits = np.array([0, len(rows)]), bits_for(len(rows))
-            loops.sum_rows(rows, ends, PART_BITS, bits, rule, loops.Out(sums, room, count))
-            kept.add(room[: count[0]])
+            loops.sum_rows(rows, np.array([0, len(rows)]), PART_BITS, bits_for(len(rows)), rule, sums)
         return np.asarray(total + sums)
 
-    return added_up(over_parts(runs, threads, work), runs), kept.joined(len(rule.drawn))
+    return added_up(over_parts(runs, threads, work), runs)
 
 
 def over_parts(runs: Runs, threads: int, work: Callable[[Iterator[Rows]], Found]) -> list[Found]:
@@ -357,29 +338,6 @@ def added_up(tables: Sequence[NDArray[Any]], runs: Runs) -> NDArray[Any]:
     return table
 
 
-class Kept:
-    """The kept rows' words for quantiles, from all threads."""
-
-    def __init__(self, memory: int) -> None:
-        self._memory = memory
-        self._each: list[NDArray[np.uint32]] = []
-
-    def room(self, rows: int, drawn: int) -> NDArray[np.uint32]:
-        """Return room for the words of a part's rows: none if no quantiles are drawn."""
-        return np.empty((rows if drawn else 0, 1 + drawn), dtype=np.uint32)
-
-    def add(self, words: NDArray[np.uint32]) -> None:
-        """Take the words of some rows; stop with OverMemory if they are too many."""
-        if len(words):
-            self._each.append(words.copy())
-            if KEPT_COPIES * sum(each.nbytes for each in self._each) > self._memory // KEPT_SHARE:
-                raise coding.OverMemory
-
-    def joined(self, drawn: int) -> NDArray[np.uint32]:
-        """Return all words."""
-        return np.concatenate([np.empty((0, 1 + drawn), dtype=np.uint32), *self._each])
-
-
 def bits_for(rows: int) -> int:
     """Return into how many parts, as a power of two, the rows of one part are split further."""
     return min((rows // PART_ROWS).bit_length(), 32 - PART_BITS)
@@ -396,12 +354,3 @@ def joined_limbs(table: NDArray[Any], columns: Columns) -> list[NDArray[Any]]:
         sums += [counted, total]
         at += 2 * len(value)
     return sums
-
-
-def drawn_values(kept: NDArray[np.uint32], columns: Columns) -> dict[int, Drawn]:
-    """Return the keys' places and the values of kept rows, for each drawn value, NULL left out."""
-    drawn = {}
-    for at, place in enumerate(columns.drawn):
-        known = kept[kept[:, 1 + at] != NULL_WORD]
-        drawn[place] = known[:, 0], known[:, 1 + at]
-    return drawn
