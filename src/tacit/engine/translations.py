@@ -335,7 +335,7 @@ def _clock(time: sql.Typed, part: str) -> sql.Typed:
     return sql.literal(0, "int64") if time.type().is_date() else _part_of(time, part)
 
 
-def _moved(call: TranslatedCall) -> sql.Typed:
+def _moved_sql(call: TranslatedCall) -> sql.Typed:
     number, step = call.number(1), str(call.constant(2))
     time = call.cells[0].value.cast("timestamp(6)")
     limit = sql.literal(_limit(number, step).isoformat(sep=" ")).cast("timestamp(6)")
@@ -452,5 +452,5 @@ TRANSLATIONS: dict[str, Translation] = {
     "extract": Translation(_part_sql),
     "date_trunc": Translation(_start),
     "date_diff": Translation(_difference_sql),
-    "add_interval": Translation(_moved),
+    "add_interval": Translation(_moved_sql),
 }

@@ -226,7 +226,7 @@ def add_keys(
     names = [written(each) for each in flat]
     if not names:
         raise QueryRefused("group_by needs the name of a column\nhint: group_by('ward')")
-    made = tuple(Key(name, _named_aggregate(frame, name)) for name in names)
+    made = tuple(Key(name, _expression_named(frame, name)) for name in names)
     if smallest is not None and keys is not None:
         raise QueryRefused("groups that are listed are not looked for\nhint: give keys= or smallest=, not both")
     listed = None if keys is None else read_public_keys(keys, names)
@@ -383,10 +383,10 @@ def _aggregate(frame: Frame, name: str, asked: object) -> Aggregate:
 def named_or_expression(frame: Frame, text: str) -> Expression:
     """Return what a column's name, a derived one, or an expression written as text stands for."""
     known = not isinstance(text, str) or text in frame.derived or text in frame.declaration.columns
-    return _named_aggregate(frame, text) if known else _parsed_expression(frame, text)
+    return _expression_named(frame, text) if known else _parsed_expression(frame, text)
 
 
-def _named_aggregate(frame: Frame, name: str) -> Expression:
+def _expression_named(frame: Frame, name: str) -> Expression:
     if not isinstance(name, str):
         raise QueryRefused(f"a column name must be text, not {type(name).__name__}\nhint: group_by('ward')")
     if name in frame.derived:
@@ -460,7 +460,7 @@ def marginal_queries(frame: Frame, columns: Sequence[str], order: object, bins: 
                 f" bins={{'{column}': 10}}"
             )
     for name, values in zip(names, listed, strict=True):
-        inside: Expression = Call("in", (_named(frame, name), *map(value_of, values)))
+        inside: Expression = Call("in", (_expression_named(frame, name), *map(value_of, values)))
         where = inside if frame.where is None else Call("and", (frame.where, inside))
         frame = replace(frame, where=canonical(where, column_kinds(frame.declaration)))
     found = {}

@@ -197,7 +197,7 @@ def _tiles(part: Partition) -> Values:
     return found
 
 
-def _moved(sign: int) -> Run:
+def _moved_in_frame(sign: int) -> Run:
     def run(part: Partition) -> Values:
         values = part.arguments[0]
         by = sign * (part.arguments[1][0] if len(part.arguments) > 1 and part.rows else 1)
@@ -299,8 +299,8 @@ WINDOWS: dict[str, WindowFunction] = {
         "CUME_DIST() OVER (ORDER BY n)", lambda part: [end / part.rows for _, end in part.peers]
     ),
     "ntile": _whole_argument("NTILE(4) OVER (ORDER BY n)", (1, 1), _tiles, needs_order=True),
-    "lag": _one_row("LAG(n) OVER (ORDER BY k)", (1, 3), _moved(-1)),
-    "lead": _one_row("LEAD(n) OVER (ORDER BY k)", (1, 3), _moved(1)),
+    "lag": _one_row("LAG(n) OVER (ORDER BY k)", (1, 3), _moved_in_frame(-1)),
+    "lead": _one_row("LEAD(n) OVER (ORDER BY k)", (1, 3), _moved_in_frame(1)),
     "first_value": _one_row("FIRST_VALUE(n) OVER (ORDER BY k)", (1, 1), _at_frame(lambda start, _: start)),
     "last_value": _one_row("LAST_VALUE(n) OVER (ORDER BY k)", (1, 1), _at_frame(lambda _, end: end - 1)),
     "nth_value": _one_row("NTH_VALUE(n, 2) OVER (ORDER BY k)", (2, 2), _nth),
