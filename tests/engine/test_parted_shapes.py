@@ -37,10 +37,8 @@ def compared(here, there, plan):
     source = here.session.engine.source
     for path in ["sql", "kernel"] if kernel_path.supports(plan, source) else ["sql"]:
         whole = as_read(EmbeddedEngine(source, path=path).aggregate(plan, SALT))
-        for quick in (False, True):
-            found = asked_in_parts(there, plan, SALT, parts=PARTS[path], places=2, path=path, quickly=quick)
-            assert found is None or as_read(found) == whole, (path, quick)
-            times += found is not None
+        assert as_read(asked_in_parts(there, plan, SALT, parts=PARTS[path], places=2, path=path)) == whole, path
+        times += 1
     return times
 
 

@@ -13,9 +13,9 @@ import tacit
 from tacit.engine.embedded import EmbeddedEngine
 from tacit.engine.kernel import kernel_path
 from tacit.engine.parts.cutting import Piece, cut_rows, to_stream
-from tacit.engine.parts.part import EXACT, SEEN, STOPPED, Spool, part_tables
+from tacit.engine.parts.part import EXACT, Spool, part_tables
 from tacit.engine.parts.part_bytes import added_parts, from_bytes, to_bytes
-from tacit.engine.parts.parted_question import parted, quickly_parted
+from tacit.engine.parts.parted_question import parted
 from tacit.engine.parts.task import Task, as_batches, pieces_of, versions
 from tacit.memory import LEAST
 from tacit_gauntlet.stage.parts import as_read, asked_in_parts, stand_in
@@ -94,12 +94,9 @@ def test_parts_add_up_to_the_integers_of_the_whole(shape):
     turn = random.Random(shape)
     for path in ["sql", "kernel"] if kernel_path.supports(plan, here.session.engine.source) else ["sql"]:
         whole = EmbeddedEngine(here.session.engine.source, path=path).aggregate(plan, SALT)
-        for quick in [False, True]:  # then stage one computes the kernel's rows, where it can
-            parts, seed = turn.choice(PARTS), turn.random()
-            how = {"parts": parts, "path": path, "seed": seed, "places": min(parts, 3), "quickly": quick}
-            found = asked_in_parts(there, plan, SALT, **how)
-            assert (found is None and quick) or as_read(found) == as_read(whole), how
-            assert found is not None or path == "sql" or shape in ("each unit's rows", "units and keys")
+        parts, seed = turn.choice(PARTS), turn.random()
+        how = {"parts": parts, "path": path, "seed": seed, "places": min(parts, 3)}
+        assert as_read(asked_in_parts(there, plan, SALT, **how)) == as_read(whole), how
 
 
 def test_pieces_pass_through_tasks_and_a_spool_as_they_are():
@@ -144,9 +141,6 @@ def test_a_person_with_a_million_rows_is_scaled_in_little_memory(noise, monkeypa
     monkeypatch.setenv("TACIT_MEMORY", str(LEAST))
     source = there.session.engine.source
     engine = EmbeddedEngine(source, path="kernel")
-    quick = quickly_parted(source, engine, plan, SALT, 2)
-    pieces = list(cut_rows(rows.select(quick.cuttings[0].columns).to_batches(), quick.cuttings[0].cut, 0))
-    assert [piece.kind for piece in part_tables(pieces, quick.asked)] == [SEEN, STOPPED]
     asked = parted(source, engine, plan, SALT, 2)
     pieces = cut_rows(rows.select(asked.cuttings[0].columns).to_batches(), asked.cuttings[0].cut, 0)
     parts = [from_bytes(piece.data, plan) for piece in part_tables(pieces, asked.asked) if piece.kind == EXACT]

@@ -20,11 +20,11 @@ import numpy as np
 
 from tacit.engine.coded.coded_rows import CodedRows
 from tacit.engine.embedded import EmbeddedEngine, is_digest, joined
-from tacit.engine.engine import ExecutionPath, class_and_code, log, raise_if_failed, recording
+from tacit.engine.engine import ExecutionPath, log, raise_if_failed, recording
 from tacit.engine.parts.cutting import Piece
-from tacit.engine.parts.part import CODED, EXACT, SEEN, STOPPED, TEXTS
+from tacit.engine.parts.part import CODED, EXACT, SEEN, TEXTS
 from tacit.engine.parts.part_bytes import added_parts, block_from_bytes, from_bytes
-from tacit.engine.parts.parted_question import Cutting, PartedQuestion, coded_in_parts, parted, quickly_parted
+from tacit.engine.parts.parted_question import Cutting, PartedQuestion, coded_in_parts, parted
 from tacit.engine.parts.task import (
     PIECES_SQL,
     WITHOUT_LOOPS,
@@ -135,33 +135,14 @@ class SparkEngine:
         return self._embedded.path_of(plan)
 
     def _aggregate(self, plan: Plan, salt: str) -> Iterator[ExactTable]:
-        exact_table = self._quick(plan, salt)
-        if exact_table is None:
-            question = parted(self._source, self._embedded, plan, salt, self._parts())
-            exact_table = self._added(question, self._pieces(question))
-        yield exact_table
-
-    def _quick(self, plan: Plan, salt: str) -> ExactTable | None:
-        """Return the exact table if the kernel's rows are computed before they move; None if that stops."""
-        try:
-            question = quickly_parted(self._source, self._embedded, plan, salt, self._parts())
-            pieces = [] if question is None else self._pieces(question)
-        except Exception as problem:  # noqa: BLE001 - for any reason, parts answer in their own time
-            log.info("the quick stages stopped: %s", class_and_code(problem))
-            return None
-        if question is None or any(piece.kind == STOPPED for piece in pieces):
-            return None
-        return self._added(question, pieces)
+        question = parted(self._source, self._embedded, plan, salt, self._parts())
+        pieces = self._pieces(question)
+        refuse_twice(pieces)
+        exact = (from_bytes(piece.data, plan) for piece in pieces if piece.kind == EXACT)
+        yield added_parts(question.nothing, exact, plan)
 
     def _pieces(self, question: PartedQuestion) -> list[Piece]:
         return list(pieces_of(self._frame(question).toArrow().to_batches()))
-
-    def _added(self, question: PartedQuestion, pieces: Sequence[Piece]) -> ExactTable:
-        refuse_twice(pieces)
-        plan = question.asked.summed
-        return added_parts(
-            question.nothing, (from_bytes(piece.data, plan) for piece in pieces if piece.kind == EXACT), plan
-        )
 
     def _long_texts(self, plan: Plan, keys: Sequence[tuple[Any, ...]]) -> Iterator[dict[str, str]]:
         question = parted(self._source, self._embedded, plan, MEETING_SALT, self._parts())

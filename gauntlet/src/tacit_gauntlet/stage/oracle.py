@@ -152,22 +152,11 @@ class InParts:
         for name, table in rows.items():
             self._rows[name].rows = table
 
-    def reads(self, choose: Chooser, asked: Asked) -> Iterator[tuple[str, Read]]:
-        """Yield parts that compute rows before they are cut if a plan allows it, or after."""
+    def reads(self, _: Chooser, asked: Asked) -> Iterator[tuple[str, Read]]:
+        """Yield parts on the quickest path that a plan allows."""
         session, plan = moved_to(asked.session, self._sessions), asked.plan
-        is_quick = kernel_path.supports(plan, session.engine.source)
-        path: ExecutionPath = "kernel" if is_quick else "sql"
-        quickly = is_quick and choose.number(2) == 0
-
-        def read() -> ExactTable:
-            exact = asked_in_parts(session, plan, SALT, parts=3, places=2, path=path, quickly=quickly)
-            if exact is None:
-                exact = asked_in_parts(session, plan, SALT, parts=3, places=2, path=path)
-            if exact is None:
-                raise RuntimeError("a question that is not quick can always be asked in parts")
-            return exact
-
-        yield f"parts, {path}", read
+        path: ExecutionPath = "kernel" if kernel_path.supports(plan, session.engine.source) else "sql"
+        yield f"parts, {path}", lambda: asked_in_parts(session, plan, SALT, parts=3, places=2, path=path)
 
 
 class Elsewhere:

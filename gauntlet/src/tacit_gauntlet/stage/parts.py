@@ -20,7 +20,7 @@ from tacit.engine.coded.coded_rows import CodedRows
 from tacit.engine.embedded import EmbeddedEngine
 from tacit.engine.kernel import kernel_path
 from tacit.engine.parts import cutting, part, part_bytes, parted_question, task
-from tacit.engine.parts.parted_question import PartedQuestion, parted, quickly_parted
+from tacit.engine.parts.parted_question import PartedQuestion, parted
 from tacit.exact import ExactTable
 from tacit.plan import CodedPlan, Plan
 from tacit.tables import Elsewhere, Source, open_elsewhere
@@ -61,19 +61,13 @@ def asked_in_parts(
     places: int,
     path: ExecutionPath | None = None,
     seed: object = 0,
-    quickly: bool = False,
     batch_rows: int = 61,
-) -> ExactTable | None:
-    """Return the exact table of a question as its parts give it; None if it cannot be asked `quickly`."""
+) -> ExactTable:
+    """Return the exact table of a question as its parts give it."""
     turn = Turn(str(seed))
     source = asked.engine.source if isinstance(asked, Session) else asked.session.engine.source
     engine = EmbeddedEngine(source, path=path)
-    if quickly:
-        question = quickly_parted(source, engine, plan, salt, parts)
-    else:
-        question = parted(source, engine, plan, salt, parts)
-    if question is None:
-        return None
+    question = parted(source, engine, plan, salt, parts)
     done = list(_first_stages(question, batch_rows, turn, places))
     if plan.distincts:
         done = [each for some in _met(done, places, turn) for each in part.count_values(some, question.asked)]

@@ -221,26 +221,14 @@ def exact_sums(
 ) -> ExactTable:
     """Return each group's exact sums, every unit bounded."""
     width = sum(_bytes_of(kind) for kind in relation.schema().values())
-    with source.stream(relation, batch_rows(form.batch_rows, width, memory)) as batches:
-        return sums_of_batches(plan, batches, batches.schema, form.columns, salt, memory=memory)
-
-
-def sums_of_batches(
-    plan: Plan,
-    batches: Iterable[pa.RecordBatch],
-    schema: pa.Schema,
-    columns: summing.Columns,
-    salt: str,
-    *,
-    memory: int,
-) -> ExactTable:
-    """Return the exact sums of rows that `relation_of` has computed, whoever brings them."""
     vectors, folder = _vectors(plan), spill_folder()
     bounded = summing.Bounded(*_bounds_of_unit(plan, vectors), salt)
-    if vectors is None:
-        summed = summing.sum_batches(batches, schema, columns, bounded, memory=memory, folder=folder)
-        return _as_exact(summed.keys, summed.sums, plan, sum_names(plan))
-    found = sum_vectors(batches, schema, columns, bounded, vectors, memory=memory, folder=folder)
+    with source.stream(relation, batch_rows(form.batch_rows, width, memory)) as batches:
+        read = batches, batches.schema, form.columns, bounded
+        if vectors is None:
+            summed = summing.sum_batches(*read, memory=memory, folder=folder)
+            return _as_exact(summed.keys, summed.sums, plan, sum_names(plan))
+        found = sum_vectors(*read, vectors, memory=memory, folder=folder)
     if plan.profiles:
         return _as_profiles(found, plan)
     names = [UNITS, *(scaled_name(index) for index in range(len(vectors.vectors)))]

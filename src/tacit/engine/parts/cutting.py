@@ -30,7 +30,7 @@ class Cut:
     """How rows of one table are cut: what is computed of them, which columns go on, and into how many parts."""
 
     recipe: BatchRecipe
-    columns: tuple[str, ...] | None  # columns of the rows themselves that go on; None: what was computed goes on
+    columns: tuple[str, ...]  # columns of the rows that go on
     parts: int
 
 
@@ -52,11 +52,6 @@ def cut_of_table(source: Source, unit: str, columns: Iterable[str], salt: str, p
     return Cut(recipe_of(source, table.select(**{HASH: hash_of(table, unit, source, salt)})), tuple(columns), parts)
 
 
-def cut_of_rows(source: Source, rows: sql.Relation, parts: int) -> Cut:
-    """Return how rows that are computed in stage one are cut: by their column HASH, which does not go on."""
-    return Cut(recipe_of(source, rows), None, parts)
-
-
 def hash_of(table: sql.Relation, unit: str, source: Source, salt: str) -> sql.Typed:
     """Return the salted hash of each row's unit, NULL where the row is nobody's."""
     value = unit_value(table, unit, kinds_of(source))
@@ -69,10 +64,9 @@ def cut_rows(batches: Iterable[pa.RecordBatch], cut: Cut, kind: int) -> Iterator
         for rows in put_together(batches):
             computed = reader.run(rows)
             words, known = _hashes(computed.column(HASH))
-            going_on = computed.drop_columns([HASH]) if cut.columns is None else rows.select(cut.columns)
-            if len(going_on) != len(computed):
+            if len(rows) != len(computed):
                 raise ValueError("a hash is computed for every row")
-            yield from _pieces(going_on, (words, known), cut.parts, kind)
+            yield from _pieces(rows.select(cut.columns), (words, known), cut.parts, kind)
 
 
 def put_together(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:

@@ -11,7 +11,6 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from typing import Any, Self
 
 import numpy as np
@@ -23,8 +22,7 @@ from tacit.engine.derived import StoredRows, derived_source, kinds_of
 from tacit.engine.embedded import EmbeddedEngine
 from tacit.engine.engine import ExecutionPath
 from tacit.engine.external_sort import SortedRecords, SpillFile
-from tacit.engine.kernel import compiled, kernel_path, summing
-from tacit.engine.kernel.coding import OverMemory
+from tacit.engine.kernel import compiled
 from tacit.engine.parts.cutting import Piece, from_stream, part_of, to_stream
 from tacit.engine.parts.part_bytes import block_to_bytes, to_bytes
 from tacit.engine.patience.patient import Beginnings, added_up
@@ -38,7 +36,7 @@ from tacit.query import Relation, TableRows
 from tacit.tables import ColumnFacts, Declaration, PublicTable, Source, open_source, to_scalar
 
 # Kinds of pieces: below these, the rows of a table by its index; from VALUES on, those of the plan's different values.
-EXACT, SEEN, TEXTS, STOPPED, CODED, VALUES = 1000, 1001, 1002, 1003, 1004, 2000
+EXACT, SEEN, TEXTS, CODED, VALUES = 1000, 1001, 1002, 1003, 2000
 VALUES_SHARE = 16
 
 
@@ -63,7 +61,6 @@ class PartQuestion:
     relation: Relation
     publics: Mapping[str, PublicTable] = field(default_factory=dict)
     parts: int = 1
-    columns: summing.Columns | None = None  # where rows come as the kernel takes them, computed in stage one
     keys: Sequence[tuple[Any, ...]] | None = (
         None  # released keys whose long texts are looked up; then nothing is summed
     )
@@ -99,48 +96,13 @@ def _load_loops() -> None:
             raise RuntimeError("the compiled loops are missing here, and other parts use them")
 
 
-def kernel_sums(pieces: Iterable[Piece], question: PartQuestion) -> Iterator[Piece]:
-    """Yield the exact table of parts whose rows come as the kernel takes them; that it stopped, if memory is short."""
-    _load_loops()
-    seen: set[int] = set()
-    batches = _batches(pieces, seen)
-    first = next(batches, None)
-    if first is None or question.columns is None:
-        return
-    try:
-        exact_table = kernel_path.sums_of_batches(
-            question.summed,
-            chain([first], batches),
-            first.schema,
-            question.columns,
-            question.salt,
-            memory=memory_limit(),
-        )
-    except (OverMemory, MemoryError):
-        exact_table = None
-    yield Piece(0, SEEN, np.array(sorted(seen), dtype=np.int64).tobytes())
-    if exact_table is None:
-        yield Piece(0, STOPPED, b"")
-        return
-    yield from _exact_pieces(exact_table, question.summed)
-
-
 def _exact_pieces(exact_table: ExactTable, plan: Plan) -> Iterator[Piece]:
     for written in to_bytes(exact_table, plan):
         yield Piece(0, EXACT, written)
 
 
-def _batches(pieces: Iterable[Piece], seen: set[int]) -> Iterator[pa.RecordBatch]:
-    for piece in pieces:
-        seen.add(piece.part)
-        yield from pa.ipc.open_stream(piece.data)
-
-
 def part_tables(pieces: Iterable[Piece], question: PartQuestion) -> Iterator[Piece]:
     """Yield a part's exact table, and the values that stage three counts; there may be several parts together."""
-    if question.columns is not None:
-        yield from kernel_sums(pieces, question)
-        return
     with Spool(memory_limit(), len(question.tables)) as spool:
         seen: set[int] = set()
         for piece in pieces:

@@ -13,14 +13,13 @@ from tacit.engine.coded.coding_rows import columns_read
 from tacit.engine.derived import StoredRows, kinds_of, narrowed_source
 from tacit.engine.embedded import EmbeddedEngine, columns_named
 from tacit.engine.engine import ExecutionPath
-from tacit.engine.kernel import kernel_path
-from tacit.engine.parts.cutting import HASH, Cut, cut_of_rows, cut_of_table
+from tacit.engine.parts.cutting import Cut, cut_of_table
 from tacit.engine.parts.part import PartQuestion, PartTable
-from tacit.engine.relation import UNIT, counted_rows, listed_keys, salted_units
+from tacit.engine.relation import counted_rows
 from tacit.engine.scaled_relation import question_of_profiles
 from tacit.exact import ExactTable
 from tacit.plan import CodedPlan, Plan
-from tacit.query import Join, Marked, Relation, RowWise, SomeUnits, TableRows, is_public, tables_of
+from tacit.query import Relation, TableRows, tables_of
 from tacit.tables import ROW, Declaration, Source
 
 ALONE = "protected"  # the name of a table that is asked without a relation
@@ -82,42 +81,6 @@ def _asked_of_parts(
         parts=parts,
     )
     return PartedQuestion(tuple(cuttings), asked, nothing)
-
-
-def quickly_parted(source: Source, engine: EmbeddedEngine, plan: Plan, salt: str, parts: int) -> PartedQuestion | None:
-    """Return how stage one computes the kernel's rows and stage two only adds up; None if the kernel cannot, or rows
-    of several must meet first."""
-    source = narrowed_source(source, columns_named(plan))
-    relation, stored = _made_of(source, plan)
-    if engine.path_of(plan) != "kernel" or not _is_row_wise(relation):
-        return None
-    (name,) = dict.fromkeys(tables_of(relation))
-    read = kernel_path.by_cells(plan)
-    listed = None if kernel_path.looks_up_keys(read) else listed_keys(read)
-    rows, keys = counted_rows(read, source.table, kinds_of(source), listed)
-    rows = rows.mutate(**{HASH: salted_units(rows[UNIT], salt)})
-    asked, form = kernel_path.relation_of(read, rows, keys, more=[HASH])
-    cut = cut_of_rows(source, asked, parts)
-    whole = parted(source, engine, plan, salt, parts)
-    columns = tuple(each.name for each in cut.recipe.readings)
-    return replace(
-        whole,
-        cuttings=(Cutting(stored.sources[name], columns, cut),),
-        asked=replace(whole.asked, columns=form.columns, tables=(), publics={}),
-    )
-
-
-def _is_row_wise(relation: Relation) -> bool:
-    """Return whether each row of a relation is made of one row of one protected table."""
-    if isinstance(relation, TableRows):
-        return True
-    if isinstance(relation, RowWise | SomeUnits):
-        return _is_row_wise(relation.source)
-    if isinstance(relation, Join):
-        return is_public(relation.right) and _is_row_wise(relation.left)
-    if isinstance(relation, Marked):
-        return is_public(relation.others) and _is_row_wise(relation.source)
-    return False
 
 
 def _made_of(source: Source, plan: Plan | CodedPlan) -> tuple[Relation, StoredRows]:
