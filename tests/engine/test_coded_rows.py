@@ -40,14 +40,6 @@ from tests.learning.coded_people import COLUMNS, ROWS, people, plan_of, scores_o
 LINKS = ("logistic", "softmax", "identity", "log")
 
 
-@pytest.fixture(params=["arrays", "loops"])
-def adding(request: pytest.FixtureRequest) -> str:
-    """Residuals by arrays, or by compiled loops."""
-    if request.param == "loops":
-        request.getfixturevalue("kernel")
-    return str(request.param)
-
-
 def exact(table: Table, plan: CodedPlan, ask: Callable[[CodedRows], ExactIntegers]) -> list[int]:
     """Return what is asked of coded rows, in the clear."""
     with table.session.engine.coded(plan) as rows:
@@ -62,35 +54,13 @@ def test_every_engine_counts_the_oracles_cells(engine):
 
 @pytest.mark.parametrize("link", LINKS)
 @pytest.mark.parametrize("unit", ["person", None])
-def test_residuals_are_the_oracles_by_arrays_and_by_loops(adding, link, unit):
+def test_residuals_are_the_oracles(link, unit):
     table = people() if unit else people(unit=ROW)
     plan = plan_of(table, unit=unit)
     for seed, reach, clip in ((1, 1 << 13, UNIT // 2), (2, 1 << 20, UNIT // 7), (3, 1 << 10, 2 * UNIT)):
         scores = scores_of(link, seed=seed, reach=reach, clip=clip)
         found = exact(table, plan, lambda rows, scores=scores: rows.residuals(scores))
         assert found == reference.residuals(ROWS, plan, scores)
-
-
-@pytest.mark.parametrize("link", LINKS)
-def test_loops_and_arrays_agree_on_many_rows(kernel, monkeypatch, link):
-    rng = np.random.default_rng(7)
-    n = 50_000
-    rows = pa.table(
-        {
-            "person": rng.integers(0, n // 2, n),
-            "age": pa.array(rng.integers(-2, 13, n), mask=rng.random(n) < 0.1),
-            "sex": rng.choice(["f", "m", "x"], n),
-            "pay": np.where(rng.random(n) < 0.1, np.nan, rng.normal(size=n)),
-            "buys": rng.choice(["no", "yes", "?"], n),
-        }
-    )
-    table = people(rows)
-    scores = scores_of(link, clip=UNIT // 3)
-    with table.session.engine.coded(plan_of(table)) as coded:
-        by_loops = coded.residuals(scores).values
-        monkeypatch.setattr(coded_rows, "in_loops", residuals.in_arrays)
-        by_arrays = coded.residuals(scores).values
-    assert by_loops.tolist() == by_arrays.tolist()
 
 
 def without(person: int) -> pa.Table:
@@ -166,22 +136,6 @@ def test_mutant_an_intercept_that_is_not_counted_is_caught(monkeypatch):
     monkeypatch.setattr(Scores, "moves_squared", property(lambda self: len(self.columns) * self.clip**2))
     ask = ASKED["logistic"]
     assert moved(ask) > claimed(ask)
-
-
-def test_nothing_is_compiled_in_use(kernel, monkeypatch):
-    from tacit.engine.kernel import residual_loops
-
-    monkeypatch.setattr(residuals, "PIECE", 4)  # the last piece is shorter
-    wide, narrow = (
-        {"classify", "add_scores", "add_by_bin", "share_of_range"},
-        {"looked_up", "softmax_residuals", "divide"},
-    )
-    for unit in ("person", None):
-        table = people() if unit else people(unit=ROW)
-        for link in LINKS:
-            exact(table, plan_of(table, unit=unit), lambda rows, link=link: rows.residuals(scores_of(link)))
-    compiled_for = {name: len(getattr(residual_loops, name).signatures) for name in wide | narrow}
-    assert compiled_for == dict.fromkeys(wide, 2) | dict.fromkeys(narrow, 1)
 
 
 def test_a_person_of_many_rows_weighs_one():

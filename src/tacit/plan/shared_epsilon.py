@@ -190,14 +190,14 @@ def _log_gain(laplace: Plan, gaussian: Plan) -> float:
 def _log_errors(plan: Plan) -> list[float]:
     errors = []
     for place, release in enumerate(plan.releases):
-        fine = 2.0 ** plan.scaling.vectors[place].shift if _is_scaled(plan, place) and plan.scaling else 1.0
+        fine = (
+            2.0 ** plan.scaling.vectors[place].shift
+            if (plan.scaling is not None and place < len(plan.scaling.vectors)) and plan.scaling
+            else 1.0
+        )
         if plan.threshold is not None and plan.threshold.release == place:
             size = float(plan.threshold.least)  # which decides what groups are seen
         else:
             size = standard_deviation(release.summed, release.scale)
         errors.append(log(max(size / fine, DEVIATION_LEAST)))
     return errors
-
-
-def _is_scaled(plan: Plan, place: int) -> bool:
-    return plan.scaling is not None and place < len(plan.scaling.vectors)

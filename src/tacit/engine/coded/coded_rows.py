@@ -17,8 +17,7 @@ import numpy as np
 
 from tacit.engine.coded.coding_rows import Block, Cells, cell_type
 from tacit.engine.coded.judging import add_judgement
-from tacit.engine.coded.residuals import add_moments, add_squared_errors, by_cell, in_arrays, in_loops
-from tacit.engine.kernel import compiled
+from tacit.engine.coded.residuals import add_moments, add_residuals, add_squared_errors, by_cell
 from tacit.errors import InvalidParameter
 from tacit.exact import ExactIntegers
 from tacit.memory import memory_limit, spill_folder
@@ -90,13 +89,12 @@ class CodedRows:
         A row with a missing target is not counted.
         """
         self._refuse_other_shape(scores)
-        add = in_loops if loops_at_hand() else in_arrays
 
         def added_up(first: int, steps: int) -> list[Integers]:
             sizes = [*(self.sizes[index] for index in scores.columns), 1]
             exact_part = [np.zeros((scores.classes, size), dtype=np.int64) for size in sizes]
             for block in self.blocks[first::steps]:
-                add(block, scores, self.plan, exact_part)
+                add_residuals(block, scores, self.plan, exact_part)
             return exact_part
 
         exact_sums = [sum(parts).ravel() for parts in zip(*on_threads(added_up, len(self.blocks)), strict=True)]
@@ -172,14 +170,6 @@ def held(blocks: Iterable[Block]) -> tuple[Block, ...]:
                 file = opened.enter_context(TemporaryFile(dir=spill_folder()))
             kept.append(block if file is None else block.stored(file))
     return tuple(kept)
-
-
-def loops_at_hand() -> bool:
-    """Return whether the compiled loops may be used; if they are not compiled yet, compiling is started."""
-    if compiled.is_ready() and compiled.load():
-        return True
-    compiled.start()
-    return False
 
 
 def threads() -> int:

@@ -1,9 +1,8 @@
 """A model's residuals, and sums of products, in whole numbers: lookups, a clip, and a division towards zero; no floats.
 
-`in_arrays` is the meaning, and `in_loops` gives the same integers by compiled loops. A row's residual vector q, one
-number for each class, is clipped to a length of at most `clip`: where its length is larger, every number is multiplied
-by clip and divided by the length, rounded up, towards zero. So the clipped vector has at most length clip, for any
-tables of the model (docs/proofs/rounds.md).
+A row's residual vector q, one number for each class, is clipped to a length of at most `clip`: where its length is
+larger, every number is multiplied by clip and divided by the length, rounded up, towards zero. So the clipped vector
+has at most length clip, for any tables of the model (docs/proofs/rounds.md).
 
 A product is of cells and of numbers, of a row with itself. It is divided by the rows of its unit towards zero, as
 everything that learning adds up (docs/proofs/linear.md). Rows with a missing number are not counted.
@@ -16,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.engine.coded.coding_rows import Block
-from tacit.engine.kernel.coding import as_input
 from tacit.plan import (
     LINK_REACH,
     LINK_SHIFT,
@@ -41,8 +39,8 @@ FINER = UNIT.bit_length() - 1 - SCORE_BITS
 PIECE = 1 << 15
 
 
-def in_arrays(block: Block, scores: Scores, plan: CodedPlan, exact_sums: list[Integers]) -> None:
-    """Add a block's residuals by array operations."""
+def add_residuals(block: Block, scores: Scores, plan: CodedPlan, exact_sums: list[Integers]) -> None:
+    """Add a block's residuals, by class and bin."""
     for start in range(0, block.length, PIECE):
         piece = block.piece(start, start + PIECE)
         observed = observed_of(piece, scores, plan)
@@ -54,67 +52,6 @@ def in_arrays(block: Block, scores: Scores, plan: CodedPlan, exact_sums: list[In
             for total, each in zip(sums, exact_residuals, strict=True):
                 total += by_cell(piece.cells[index], each, len(total))
         exact_sums[-1][:, 0] += exact_residuals.sum(axis=1)
-
-
-def in_loops(block: Block, scores: Scores, plan: CodedPlan, exact_sums: list[Integers]) -> None:
-    """Add a block's residuals by compiled loops; `compiled` has loaded them."""
-    from tacit.engine.kernel import residual_loops as loops
-
-    tables = [as_input(table) for table in scores.tables if table is not None]
-    cells = [as_input(block.cells[index]) for index in scores.columns]
-    alike = None if block.rows_of_unit is None else as_input(block.rows_of_unit)
-    halves = [np.zeros((scores.classes, 2, sums.shape[1]), dtype=np.int64) for sums in exact_sums[:-1]]
-    observed, total = np.empty(PIECE, dtype=np.int64), np.empty(scores.classes * PIECE, dtype=np.int64)
-    for start in range(0, block.length, PIECE):
-        end = min(start + PIECE, block.length)
-        seen = observed[: end - start]
-        exact_residuals = total[: scores.classes * len(seen)].reshape(scores.classes, len(seen))
-        exact_residuals[:] = scores.intercept[:, None]
-        for table, column in zip(tables, cells, strict=True):
-            for entries, line in zip(table, exact_residuals, strict=True):
-                loops.add_scores(column[start:end], entries, line)
-        _observe(block, start, end, scores, plan, seen)
-        _replace_by_residuals(exact_residuals, seen, scores)
-        if alike is not None:
-            for line in exact_residuals:
-                loops.divide(line, alike[start:end])
-        for sums, column in zip(halves, cells, strict=True):
-            for half, line in zip(sums, exact_residuals, strict=True):
-                loops.add_by_bin(column[start:end], line, half)
-        exact_sums[-1][:, 0] += exact_residuals.sum(axis=1)
-    for sums, both in zip(exact_sums, halves, strict=False):
-        sums += both.sum(axis=1)
-
-
-def _observe(block: Block, start: int, end: int, scores: Scores, plan: CodedPlan, seen: Integers) -> None:
-    """Write what `observed_of` returns of some rows, by compiled loops."""
-    from tacit.engine.kernel import residual_loops as loops
-
-    target = scores.target
-    if isinstance(target, ClassTarget):
-        classes = as_input(np.array(target.classes, dtype=np.int64))
-        loops.classify(as_input(block.cells[target.column][start:end]), classes, seen)
-    else:
-        steps = as_input(block.values[target.index][start:end])
-        loops.share_of_range(steps, plan.values[target.index].height, UNIT, seen)
-
-
-def _replace_by_residuals(total: Integers, seen: Integers, scores: Scores) -> None:
-    """Replace scores by clipped residuals, 0 for a missing outcome, by compiled loops."""
-    from tacit.engine.kernel import residual_loops as loops
-
-    if scores.link == "softmax":
-        place = as_input(np.array([FIRST_SCORE, LINK_SHIFT]))
-        loops.softmax_residuals(total, seen, link_table("softmax"), place, UNIT, scores.clip)
-        return
-    if scores.link == "identity":
-        loops.shifted(total[0], FINER)
-    else:
-        loops.looked_up(total[0], link_table(scores.link), FIRST_SCORE, LINK_SHIFT)
-    if scores.link == "logistic":
-        loops.class_residuals(total[0], seen, UNIT, scores.clip)
-    else:
-        loops.number_residuals(total[0], seen, scores.clip)
 
 
 def observed_of(block: Block, scores: Scores, plan: CodedPlan) -> Integers:

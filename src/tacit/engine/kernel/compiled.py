@@ -35,9 +35,7 @@ from tacit.privacy import read_json
 
 log = logging.getLogger("tacit.engine")
 
-LOOPS = tuple(
-    Path(__file__).with_name(name) for name in ("coding_loops.py", "loops.py", "residual_loops.py", "scaling_loops.py")
-)
+LOOPS = tuple(Path(__file__).with_name(name) for name in ("coding_loops.py", "loops.py", "scaling_loops.py"))
 COMPLETE, LOCK = "complete", "lock"
 KEPT_DAYS = 30
 _COMPILE = f"import sys; sys.path.insert(0, sys.argv[1]); from {__name__} import compile_now; compile_now()"
@@ -315,15 +313,14 @@ def _import_loops(folder: Path) -> None:
     before = {name: value for name, value in vars(config).items() if name in ours}
     vars(config).update(ours)
     try:
-        from tacit.engine.kernel import coding_loops, loops, residual_loops, scaling_loops
+        from tacit.engine.kernel import coding_loops, loops, scaling_loops
     finally:
         vars(config).update(before)
-    for module in (coding_loops, loops, residual_loops, scaling_loops):
+    for module in (coding_loops, loops, scaling_loops):
         _require_kept_in(folder, module)
     _run_coding(coding_loops)
     _run_kernel(loops)
     _run_vectors(loops, scaling_loops)
-    _run_residuals(residual_loops)
 
 
 def _require_kept_in(folder: Path, loops: ModuleType) -> None:
@@ -381,28 +378,6 @@ def _run_vectors(loops: ModuleType, scaling_loops: ModuleType) -> None:
     vectors, out = np.zeros((scaling_loops.TAIL_SHIFT + 1, 1), dtype=np.int64), np.zeros((1, 2), dtype=np.int64)
     out = scaling_loops.Result(out, out, out)
     scaling_loops.sum_vectors(rows, 8, 0, _rule(loops), 0, vectors, -one, 0 * one, out)
-
-
-def _run_residuals(loops: ModuleType) -> None:
-    import numpy as np
-
-    from tacit.engine.kernel.coding import as_input
-
-    scores, numbers = np.zeros((2, 2), dtype=np.int64), np.zeros(2, dtype=np.int64)
-    one, table, places = scores[0], as_input(np.ones(2, dtype=np.int64)), as_input(np.zeros(2, dtype=np.int64))
-    for kind in (np.uint8, np.uint16):
-        cells = as_input(np.zeros(2, dtype=kind))
-        loops.add_scores(cells, table, one)
-        loops.classify(cells, table, numbers)
-        loops.add_by_bin(cells, one, scores)
-    for steps in (np.zeros(2, dtype=np.int32), np.zeros(2, dtype=np.int64)):
-        loops.share_of_range(as_input(steps), 1, 1, numbers)
-    loops.looked_up(one, table, 0, 0)
-    loops.shifted(one, 0)
-    loops.number_residuals(one, numbers, 1)
-    loops.class_residuals(one, numbers, 1, 1)
-    loops.softmax_residuals(scores, numbers, table, places, 1, 1)
-    loops.divide(one, as_input(np.ones(2, dtype=np.int32)))
 
 
 def _remove_old(folder: Path) -> None:

@@ -4,7 +4,6 @@ It reads no row: the tables here are the empty ones that stand for those elsewhe
 left to the engine that keeps the rows.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -110,11 +109,7 @@ def _names_read(source: Source, plan: Plan | CodedPlan) -> set[str]:
     more = {f"distinct {index}": each.expression for index, each in enumerate(plan.distincts)}
     more |= {f"measured {index}": each.expression for index, each in enumerate(plan.measured)}
     named: set[str] = set()
-    for asked in _plans_asked(plan):
+    for asked in (plan, question_of_profiles(plan)) if plan.profiles else (plan,):
         rows, _ = counted_rows(asked, source.table, kinds_of(source), None, more)
         named |= rows.columns_named()
     return named
-
-
-def _plans_asked(plan: Plan) -> Sequence[Plan]:
-    return (plan, question_of_profiles(plan)) if plan.profiles else (plan,)

@@ -32,7 +32,7 @@ def show(expression: Expression) -> str:
         return show_name(expression.name)
     if isinstance(expression, Value):
         return show_value(expression.value)
-    return _show_call(expression)
+    return _notation(expression).write(expression, Pen(show, _bracketed))
 
 
 def name_of(expression: Expression) -> str:
@@ -74,10 +74,6 @@ def show_value(value: Scalar) -> str:
     if isinstance(value, datetime):
         return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
     return str(value) if isinstance(value, int) else f"DATE '{value.isoformat()}'"
-
-
-def _show_call(call: Call) -> str:
-    return _notation(call).write(call, Pen(show, _bracketed))
 
 
 def _bracketed(expression: Expression) -> str:
