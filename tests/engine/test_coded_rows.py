@@ -100,12 +100,12 @@ ASKED: dict[str, Callable[[CodedRows], ExactIntegers]] = {
 
 
 @pytest.mark.parametrize("asked", ASKED)
-def test_no_unit_moves_sums_farther_than_they_say(adding, asked):
+def test_no_unit_moves_sums_farther_than_they_say(asked):
     assert 0 < moved(ASKED[asked]) <= claimed(ASKED[asked])
 
 
 @pytest.mark.parametrize("asked", LINKS)
-def test_the_bound_is_reached_by_a_person_of_one_row(adding, asked):
+def test_the_bound_is_reached_by_a_person_of_one_row(asked):
     """The bound is no looser than it has to be: within a thousandth, which is rounding."""
     assert moved(ASKED[asked]) >= 0.999 * claimed(ASKED[asked])
 
@@ -261,7 +261,7 @@ def test_models_of_another_shape_are_refused_by_public_facts():
                 rows.residuals(wrong)
 
 
-def test_rows_beyond_the_limit_are_read_from_a_private_file(adding, monkeypatch):
+def test_rows_beyond_the_limit_are_read_from_a_private_file(monkeypatch):
     table, scores = people(), scores_of()
     plan = plan_of(table)
     monkeypatch.setattr(coded_rows, "memory_limit", lambda: 0)
@@ -287,7 +287,7 @@ def test_no_rows_at_all_have_no_counts():
 
 
 @pytest.mark.parametrize("rows", [ROWS.slice(0, 0), ROWS.set_column(0, "person", pa.nulls(len(ROWS), pa.int64()))])
-def test_rows_that_belong_to_no_unit_add_zeros(rows, adding):
+def test_rows_that_belong_to_no_unit_add_zeros(rows):
     table, scores = people(rows), scores_of()
     plan = plan_of(table)
     assert set(exact(table, plan, CodedRows.counts)) == {0}

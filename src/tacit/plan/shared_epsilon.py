@@ -190,11 +190,8 @@ def _log_gain(laplace: Plan, gaussian: Plan) -> float:
 def _log_errors(plan: Plan) -> list[float]:
     errors = []
     for place, release in enumerate(plan.releases):
-        fine = (
-            2.0 ** plan.scaling.vectors[place].shift
-            if (plan.scaling is not None and place < len(plan.scaling.vectors)) and plan.scaling
-            else 1.0
-        )
+        scaled = plan.scaling is not None and place < len(plan.scaling.vectors)
+        fine = 2.0 ** plan.scaling.vectors[place].shift if plan.scaling is not None and scaled else 1.0
         if plan.threshold is not None and plan.threshold.release == place:
             size = float(plan.threshold.least)  # which decides what groups are seen
         else:
