@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 
 import tacit
-from tacit.answer import answer_from, answer_record, kept_answer, kept_lines, kept_text
+from tacit.answer import answer_from, answer_record, kept_lines, kept_text
+from tacit.answer.answer_json import kept_answer
 from tacit.errors import InvalidParameter, QueryRefused
 
 ROWS = pa.table(

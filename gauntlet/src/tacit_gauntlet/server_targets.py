@@ -42,7 +42,7 @@ SERVER_TARGETS: dict[str, str | tuple[str, ...]] = {
     "entry as shown": "tacit.server.records:_entry_record",
     "picture as SVG": "tacit.server.records:_svg",
     "headers of pictures": "tacit.server.records:SVG_HEADERS",
-    "defused cell": "tacit.answer.answer:_defused",
+    "defused cell": ("tacit.answer.answer:defused", "tacit.answer.published:defused"),
     "Watching.note": "tacit.server.watching:Watching.note",
     "Watching.text": "tacit.server.watching:Watching.text",
     "headers of every reply": "tacit.server.app:_with_own_headers",

@@ -1,8 +1,16 @@
 """Answers: post-processing of noisy integers into columns, error bars and print. Reads no row and no secret."""
 
 from tacit.answer.answer import Answer, AnswerInfo, as_pandas, loss_record, make_answer
-from tacit.answer.answer_json import answer_from, answer_record, kept_answer
-from tacit.answer.below_answer import advised, amounts, closing_lines, half_width, instead_words, least_shown
+from tacit.answer.answer_json import answer_from, answer_of_certificate, answer_record
+from tacit.answer.below_answer import (
+    advised,
+    amounts,
+    closing_lines,
+    half_width,
+    instead_words,
+    least_shown,
+    protected_words,
+)
 from tacit.answer.bounds_words import filter_line
 from tacit.answer.error_bars import mean_bounds, sum_levels
 from tacit.answer.missing import most_of_groups

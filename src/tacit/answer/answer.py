@@ -26,6 +26,7 @@ from tacit.answer.consistency import CONSISTENT, made_consistent
 from tacit.answer.disclosure import bounds_record
 from tacit.answer.moments import NoisyColumn
 from tacit.answer.possible import parts_of_outputs
+from tacit.answer.published import defused, html_page, wide_csv
 from tacit.answer.text import details_text, html_table, special_label, text_table
 from tacit.errors import InvalidParameter, json_text, unknown_name
 from tacit.files import path_of, write_text
@@ -216,17 +217,22 @@ class Answer:
             raise InvalidParameter("polars is not installed\nhint: pip install polars, or use to_arrow()") from None
         return pl.from_arrow(self.to_arrow())
 
-    def to_csv(self, path: str | Path | None = None) -> str:
-        """Return the answer as CSV, and write it to `path` if given; text that a spreadsheet would run is defused."""
+    def to_csv(self, path: str | Path | None = None, *, columns: str | None = None, unsure_from: float = 0.3) -> str:
+        """Return the answer as CSV, and write it to `path` if given; text that a spreadsheet would run is defused.
+
+        With `columns` it has the layout of the workbook: the values of that key across, then the ends of intervals.
+        """
+        if columns is not None and not self.parts:
+            return _write_text_to(wide_csv(self, columns, unsure_from), path)
         if self.parts:
-            made = [f"{_defused(name)}\n{part.to_csv()}" for name, part in self.parts.items()]
+            made = [f"{defused(name)}\n{part.to_csv()}" for name, part in self.parts.items()]
             return _write_text_to("\n".join(made), path)
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
-        writer.writerow([_defused(name) for name in self.names])
+        writer.writerow([defused(name) for name in self.names])
         for at, row in enumerate(self.rows):
             labels = {name: special_label(self, name, at, row[name]) for name in self.columns}
-            writer.writerow([labels.get(name) or _defused(plain(row[name])) for name in self.names])
+            writer.writerow([labels.get(name) or defused(plain(row[name])) for name in self.names])
         return _write_text_to(out.getvalue(), path)
 
     def to_json(self, path: str | Path | None = None) -> str:
@@ -251,6 +257,19 @@ class Answer:
         )
         return _write_text_to(json_text(record), path)
 
+    def to_html(
+        self,
+        path: str | Path | None = None,
+        *,
+        columns: str | None = None,
+        title: str | None = None,
+        unsure_from: float = 0.3,
+    ) -> str:
+        """Return tables of HTML to publish, with the layout and the marks of the workbook, and write them to `path`."""
+        parts = [html_page(part, columns, name, unsure_from) for name, part in self.parts.items()]
+        parts = parts or [html_page(self, columns, title, unsure_from)]
+        return _write_text_to("\n".join(parts), path)
+
     def to_excel(
         self,
         path: str | Path,
@@ -268,6 +287,16 @@ class Answer:
 
         self._refuse_parts("answer['by_ward'].to_excel('wards.xlsx')")
         write_workbook(self, path_of(path), columns=columns, title=title, unsure_from=unsure_from)
+
+    def note(self, language: str = "en", *, title: str | None = None) -> "Details":
+        """Return a note for the public, in English or German ("de"): the promise, the noise, how to read it."""
+        from tacit.answer.note import note_text
+
+        return Details(
+            "\n\n".join(note_text(part, language, name) for name, part in self.parts.items())
+            if self.parts
+            else note_text(self, language, title)
+        )
 
     def plot(self, path: str | Path | None = None) -> Any:
         """Return a picture of the answer, every number with its interval; with a path, write it there.
@@ -467,13 +496,6 @@ def _array(values: Sequence[Any], kind: str) -> pa.Array:
         return pa.array([float(v) if isinstance(v, Fraction) else v for v in values], ARROW_TYPES[kind])
     except (pa.ArrowInvalid, OverflowError):  # a noisy sum beyond 64 bits
         return pa.array([None if v is None else float(v) for v in values], pa.float64())
-
-
-_RUN_BY_SPREADSHEETS = "=+-@\t\r\n＝＋－＠"  # the last four are the wide forms, which some read as the others
-
-
-def _defused(value: Any) -> Any:
-    return "'" + value if isinstance(value, str) and value[:1] in _RUN_BY_SPREADSHEETS and value else value
 
 
 def _write_text_to(text: str, path: str | Path | None) -> str:

@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 from tacit.answer.answer import Answer, AnswerInfo, AnswerRows
+from tacit.answer.below_answer import protected_words
 from tacit.errors import InvalidParameter
 from tacit.json_wire import tagged, untagged
 
@@ -104,6 +105,31 @@ def _json_plain(value: Any) -> Any:
 _PERCENT = re.compile(r"± ([0-9]{1,3}(?:\.[0-9]{1,12})?) %")
 _NUMBER = re.compile(r"-?(?:[0-9][0-9,]*(?:\.[0-9]+)?|inf)")
 _WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
+
+
+def answer_of_certificate(certificate: Mapping[str, Any]) -> Answer:
+    """Return the answer that a certificate has as a text for people; one without a text, or with another, is refused.
+
+    The certificate's own checks are not repeated here.
+    """
+    try:
+        declared = json.loads(certificate["chain"]["table"]["body"])["declaration"]
+        facts = AnswerInfo(
+            loss={},
+            left={},
+            unit=protected_words(declared.get("unit"), declared.get("block"), None),
+            neighbours="add or remove one" if certificate["neighbours"] == "add-remove" else "replace one",
+            confidence=Fraction(95, 100),
+            durable=True,
+            free=False,
+            version=certificate["table"]["version"],
+            receipt={"ledger": certificate["ledger"], "entry": certificate["number"], "time": certificate["time"]},
+        )
+        return kept_answer(certificate["shown"], facts)
+    except (KeyError, TypeError, ValueError):
+        raise InvalidParameter(
+            "the text of this answer is not kept\nhint: 'tacit ledger show' lists the answers of this ledger"
+        ) from None
 
 
 def kept_answer(text: str, facts: AnswerInfo) -> Answer:

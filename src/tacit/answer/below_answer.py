@@ -80,6 +80,16 @@ def spent_line(facts: AnswerInfo, more: str = MORE) -> str:
     return joined([*sentences, f"Protects {facts.unit}.", more])
 
 
+def protected_words(unit: str | None, block: Mapping[str, Any] | None, period: str | None) -> str:
+    """Return what an answer protects: all rows of a unit, or those in a block, by a budget for life or per period."""
+    whose = "each row" if unit is None else f"all rows of one {unit}"
+    if block is not None:
+        of_block = f"{block['every']} of {block['column']}" + (f" ({block['zone']})" if block["zone"] else "")
+        rest = "" if unit is None else f"; one {unit} with rows in several may lose the budget of each"
+        return f"{whose} in one {of_block}{rest}"
+    return whose if period is None else f"{whose}; the budget is new each {period}"
+
+
 def closing_lines(answer: Answer, more: str = MORE) -> list[str]:
     """Return the lines below an answer, three at most."""
     facts = answer.facts

@@ -4,28 +4,23 @@ The layout follows public guidance on statistics in spreadsheets: a title in A1,
 notes on a sheet that comes first. Everything in it is released already. Needs the `excel` extra.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tacit.answer.below_answer import closing_lines
-from tacit.answer.text import OTHER, TOTAL, key_labels, key_text
-from tacit.errors import InvalidParameter, QueryRefused, printable
+from tacit.answer.published import HIDDEN, LEGEND, UNSURE, certificate_lines, crossed, is_unsure, keys_down
+from tacit.answer.text import key_labels, key_text
+from tacit.errors import InvalidParameter, printable
 
 if TYPE_CHECKING:
     from tacit.answer.answer import Answer
 
-HIDDEN, UNSURE = "[x]", "[low]"
 SHEET_NAME_MOST = 31
 BARRED_IN_SHEET_NAMES = str.maketrans(dict.fromkeys("[]:*?/\\", " "))
 WIDTH_LEAST, WIDTH_MOST = 10, 40
-LEGEND = (
-    (HIDDEN, "The number is not shown: there are too few people for it."),
-    (UNSURE, "The number is uncertain: half of its interval is more than {limit} of it."),
-)
 
 Sheet = Any  # openpyxl has no types
-Cells = Mapping[tuple[tuple[str, ...], str], Mapping[str, Any]]  # by the labels of a row, and that of a column
 
 
 def write_workbook(answer: "Answer", path: Path, *, columns: str | None, title: str | None, unsure_from: float) -> None:
@@ -37,23 +32,18 @@ def write_workbook(answer: "Answer", path: Path, *, columns: str | None, title: 
         from openpyxl import Workbook
     except ImportError:
         raise InvalidParameter("a workbook needs the excel extra\nhint: pip install 'tacit[excel]'") from None
-    keys = [name for name in answer.columns if name not in answer.aggregates]
-    if columns is not None and columns not in keys:
-        named = f"its keys are {', '.join(keys)}" if keys else "leave columns= out"
-        raise QueryRefused(f"'{columns}' is not a key of this answer\nhint: {named}")
-    if unsure_from <= 0:
-        raise InvalidParameter("unsure_from must be above 0\nhint: 0.3 marks numbers that may be off by 30 % or more")
+    down = keys_down(answer, columns, unsure_from)
     book = Workbook()
     name = title or "A table with noise that protects people"
     _notes(book.active, answer, name, unsure_from)
     for number in answer.aggregates:
         sheet = book.create_sheet(_sheet_name(number, book.sheetnames))
         if columns is None:
-            _long(sheet, answer, keys, number, name, unsure_from)
+            _long(sheet, answer, down, number, name, unsure_from)
         else:
-            _wide(sheet, answer, [key for key in keys if key != columns], columns, number, name, unsure_from)
+            _wide(sheet, answer, down, columns, number, name, unsure_from)
             ends = book.create_sheet(_sheet_name(f"{number} intervals", book.sheetnames))
-            _wide_ends(ends, answer, [key for key in keys if key != columns], columns, number, name)
+            _wide_ends(ends, answer, down, columns, number, name)
     try:
         book.save(path)
     except OSError:
@@ -70,9 +60,8 @@ def _notes(sheet: Sheet, answer: "Answer", title: str, unsure_from: float) -> No
     lines += [f"Low and high are the ends of an interval that holds the table's number with {percent} probability."]
     lines += [*closing_lines(answer, more=""), ""]
     lines += [f"{mark}   {text.format(limit=f'{unsure_from:.0%}')}" for mark, text in LEGEND]
-    lines += ["", f"Cost: {facts.loss['text']}, for all rows of one {facts.unit}."]
-    if "entry" in facts.receipt:
-        lines += [f"Certificate: entry {facts.receipt['entry']} of ledger {facts.receipt['ledger']}."]
+    lines += ["", f"Cost: {facts.loss['text']}. Protected: {facts.unit}."]
+    lines += certificate_lines(answer)
     for row, line in enumerate(lines, 1):
         _write_text(sheet, row, 1, line)
     sheet.column_dimensions["A"].width = 110
@@ -103,7 +92,7 @@ def _wide(
     unsure_from: float,
 ) -> None:
     """One row a group of the other keys, with the values of one key across."""
-    rows, columns, cells = _crossed(answer, down, across)
+    rows, columns, cells = crossed(answer, down, across)
     _head(sheet, f"{title}: {number}", [*down, *columns])
     for at, labels in enumerate(rows):
         for column, label in enumerate(labels, 1):
@@ -117,7 +106,7 @@ def _wide(
 
 def _wide_ends(sheet: Sheet, answer: "Answer", down: Sequence[str], across: str, number: str, title: str) -> None:
     """The low and the high end of every number of a wide table, side by side."""
-    rows, columns, cells = _crossed(answer, down, across)
+    rows, columns, cells = crossed(answer, down, across)
     _head(
         sheet,
         f"{title}: {number}, intervals",
@@ -132,14 +121,6 @@ def _wide_ends(sheet: Sheet, answer: "Answer", down: Sequence[str], across: str,
                 value = None if found is None else found[f"{number}_{end}"]
                 _write_number(sheet, at + 4, len(down) + 1 + 2 * place + side, value, None, 1.0)
     _widths(sheet)
-
-
-def _crossed(answer: "Answer", down: Sequence[str], across: str) -> tuple[list[tuple[str, ...]], list[str], Cells]:
-    """Return the labels of rows and of columns, totals last across, and the rows of the answer by both."""
-    beside, above = [key_labels(answer, key) for key in down], key_labels(answer, across)
-    cells = {(tuple(labels[at] for labels in beside), above[at]): row for at, row in enumerate(answer.rows)}
-    columns = sorted(dict.fromkeys(above), key=lambda label: (label == TOTAL, label == OTHER))
-    return list(dict.fromkeys(row for row, _ in cells)), columns, cells
 
 
 # ---- Cells.
@@ -180,8 +161,8 @@ def _write_number(
     cell = sheet.cell(row, column)
     cell.value = value if isinstance(value, int) and abs(value) < 1 << 53 else float(value)
     digits = "#,##0" if isinstance(value, int) else "#,##0.00"
-    is_unsure = ends is not None and None not in ends and (ends[1] - ends[0]) / 2 > unsure_from * abs(value)
-    cell.number_format = f'{digits} "{UNSURE}"' if is_unsure else digits
+    unsure = ends is not None and is_unsure(value, ends, unsure_from)
+    cell.number_format = f'{digits} "{UNSURE}"' if unsure else digits
 
 
 def _widths(sheet: Sheet) -> None:

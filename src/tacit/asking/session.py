@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 
+from tacit.answer import protected_words
 from tacit.asking.learned import (
     ALL,
     KnownFacts,
@@ -154,14 +155,9 @@ class Session:
     @property
     def protected(self) -> str:
         """What an answer protects, in words."""
-        unit = self.declaration.unit_column
-        whose = "each row" if unit is None else f"all rows of one {unit}"
-        base = self.base or self
-        if (block := base.declaration.block) is not None:
-            rest = "" if unit is None else f"; one {unit} with rows in several may lose the budget of each"
-            return f"{whose} in one {block}{rest}"
-        period = self.registered.period
-        return whose if period is None else f"{whose}; the budget is new each {period}"
+        block = (self.base or self).declaration.block
+        record = None if block is None else block.record()
+        return protected_words(self.declaration.unit_column, record, self.registered.period)
 
     def refuse_other_people(self, other: "Session") -> None:
         """Refuse to join a table whose budget is not this one's: what is learned would be charged to one of the two."""

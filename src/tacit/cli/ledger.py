@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tacit.cli.books import LedgerPath, ServerAddress, connected, ledger_here, opened_book, opened_here
+from tacit.cli.options import whole_number
 from tacit.cli.screen import say
 from tacit.errors import InvalidParameter
 from tacit.files import read_small
@@ -336,6 +337,29 @@ def certificate(
         say(text)
     else:
         Path(output).write_text(text + "\n", encoding="utf-8")
+
+
+def note(
+    number: Annotated[int, typer.Argument(parser=whole_number, metavar="NUMBER", help="The answer's entry.")],
+    *,
+    language: Annotated[str, typer.Option(metavar="L", help="en or de.")] = "en",
+    title: Annotated[str | None, typer.Option(metavar="TEXT", help="The published table's title.")] = None,
+    output: Annotated[str | None, typer.Option(metavar="FILE", help="Where to; without it, to the screen.")] = None,
+    ledger: LedgerPath = None,
+    server: ServerAddress = None,
+) -> None:
+    """Write a note for the public about an answer: what is protected, how large the noise is, how to read the numbers.
+
+    Example: `tacit note 12 --language de --title "Schülerinnen und Schüler 2026" --output note.md`
+    """
+    from tacit.answer import answer_of_certificate
+
+    with opened_book(ledger, server) as opened:
+        text = answer_of_certificate(opened.certificate(number)).note(language, title=title)
+    if output is None:
+        say(text.rstrip())
+    else:
+        Path(output).write_text(text, encoding="utf-8")
 
 
 def verified(path: Path) -> str:

@@ -7,13 +7,12 @@ entries of these, and other entries do not exist for them.
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from fractions import Fraction
 from itertools import islice
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
 
-from tacit.answer import Answer, AnswerInfo, kept_answer
+from tacit.answer import Answer, answer_of_certificate
 from tacit.errors import InvalidParameter, TacitError
 from tacit.ledger import BEGINNING, Entry, Ledger, Person, RegisteredTable, entry_line, name_key
 from tacit.server.access import VERBS, require, sees
@@ -173,21 +172,9 @@ async def kept(desk: Desk, person: Person, number: int) -> Answer:
     record = await desk.certificate(person, number)
     if record.get("shown") is None:
         raise unknown("answer")
-    unit = "each row" if record["unit"] is None else f"all rows of one {record['unit']}"
-    facts = AnswerInfo(
-        loss={},
-        left={},
-        unit=unit,
-        neighbours="add or remove one" if record["neighbours"] == "add-remove" else "replace one",
-        confidence=Fraction(95, 100),
-        durable=True,
-        free=False,
-        version=record["table"]["version"],
-        receipt={"ledger": record["ledger"], "entry": record["number"], "time": record["time"]},
-    )
     try:
-        return kept_answer(record["shown"], facts)
-    except (KeyError, TypeError, ValueError):
+        return answer_of_certificate(record)
+    except InvalidParameter:
         raise unknown("answer") from None
 
 

@@ -60,9 +60,6 @@ class RowBlocks:
     zone: str | None = None
     is_instant: bool = False
 
-    def __str__(self) -> str:
-        return f"{self.every} of {self.column}" + (f" ({self.zone})" if self.zone else "")
-
     def record(self) -> dict[str, Any]:
         """Return it as JSON."""
         return {"column": self.column, "every": self.every, "zone": self.zone, "is_instant": self.is_instant}

@@ -1,0 +1,125 @@
+"""A published table's layout, the same in a workbook, CSV and HTML: groups down, one key's values across.
+
+Numbers stay numbers. `[x]` stands for one that is not shown, and `[low]` beside one that is uncertain.
+"""
+
+import csv
+import html
+import io
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tacit.answer.below_answer import closing_lines
+from tacit.answer.text import OTHER, TOTAL, key_labels
+from tacit.errors import InvalidParameter, QueryRefused, printable
+
+if TYPE_CHECKING:
+    from tacit.answer.answer import Answer
+
+HIDDEN, UNSURE = "[x]", "[low]"
+LEGEND = (
+    (HIDDEN, "The number is not shown: there are too few people for it."),
+    (UNSURE, "The number is uncertain: half of its interval is more than {limit} of it."),
+)
+_RUN_BY_SPREADSHEETS = "=+-@\t\r\n＝＋－＠"  # the last four are the wide forms, which some read as the others
+
+Labels = tuple[str, ...]
+CrossedCells = Mapping[tuple[Labels, str], Mapping[str, Any]]  # by the labels of a row, and that of a column
+
+
+def keys_down(answer: "Answer", columns: str | None, unsure_from: float) -> list[str]:
+    """Return the keys that go down, if `columns` goes across; refuse what is no key, and a limit that marks nothing."""
+    keys = [name for name in answer.columns if name not in answer.aggregates]
+    if columns is not None and columns not in keys:
+        named = f"its keys are {', '.join(keys)}" if keys else "leave columns= out"
+        raise QueryRefused(f"'{columns}' is not a key of this answer\nhint: {named}")
+    if not unsure_from > 0:
+        raise InvalidParameter("unsure_from must be above 0\nhint: 0.3 marks numbers that may be off by 30 % or more")
+    return [key for key in keys if key != columns]
+
+
+def crossed(answer: "Answer", down: Sequence[str], across: str | None) -> tuple[list[Labels], list[str], CrossedCells]:
+    """Return the labels of rows and of columns, totals last across, and the rows of the answer by both."""
+    beside = [key_labels(answer, key) for key in down]
+    above = [""] * len(answer.rows) if across is None else key_labels(answer, across)
+    cells = {(tuple(labels[at] for labels in beside), above[at]): row for at, row in enumerate(answer.rows)}
+    columns = sorted(dict.fromkeys(above), key=lambda label: (label == TOTAL, label == OTHER))
+    return list(dict.fromkeys(row for row, _ in cells)), columns, cells
+
+
+def is_unsure(value: Any, ends: tuple[Any, Any], unsure_from: float) -> bool:
+    """Return whether half of a number's interval is more than a part of it."""
+    return None not in ends and bool((ends[1] - ends[0]) / 2 > unsure_from * abs(value))
+
+
+def defused(value: Any) -> Any:
+    """Return a text that a spreadsheet would run with a quote before it."""
+    return "'" + value if isinstance(value, str) and value[:1] in _RUN_BY_SPREADSHEETS and value else value
+
+
+def wide_csv(answer: "Answer", columns: str, unsure_from: float) -> str:
+    """Return a row for each number and group: its numbers across, then their low and high ends, then what is "
+    "uncertain."""
+    down = keys_down(answer, columns, unsure_from)
+    rows, across, cells = crossed(answer, down, columns)
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    ends = [f"{label}, {end}" for label in across for end in ("low", "high")]
+    writer.writerow([defused(printable(name)) for name in ("number", *down, *across, *ends, UNSURE)])
+    for name in answer.aggregates:
+        for labels in rows:
+            found = [cells.get((labels, label), {}) for label in across]
+            spans = [(each.get(f"{name}_low"), each.get(f"{name}_high")) for each in found]
+            known = [(label, each[name], span) for label, each, span in zip(across, found, spans, strict=True) if each]
+            unsure = [each for each, value, span in known if value is not None and is_unsure(value, span, unsure_from)]
+            shown = [each.get(name) for each in found] + [end for span in spans for end in span]
+            numbers = [HIDDEN if each is None else _plain_number(each) for each in shown]
+            writer.writerow([*(defused(each) for each in (name, *labels)), *numbers, defused(" ".join(unsure))])
+    return out.getvalue()
+
+
+def html_page(answer: "Answer", columns: str | None, title: str | None, unsure_from: float) -> str:
+    """Return a table of HTML for each number, with ± beside it and notes below; every text is escaped."""
+    down = keys_down(answer, columns, unsure_from)
+    rows, across, cells = crossed(answer, down, columns)
+    tables = []
+    for name in answer.aggregates:
+        head = "".join(f'<th scope="col">{_escaped(each)}</th>' for each in (*down, *(each or name for each in across)))
+        body = "".join(
+            "<tr>"
+            + "".join(f'<th scope="row">{_escaped(label)}</th>' for label in labels)
+            + "".join(f"<td>{_html_cell(cells.get((labels, label)), name, unsure_from)}</td>" for label in across)
+            + "</tr>\n"
+            for labels in rows
+        )
+        caption = f"{title}: {name}" if title else name
+        inner = f"<caption>{_escaped(caption)}</caption>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>"
+        tables.append(f"<table>{inner}</table>")
+    marks = [f"{mark} {text.format(limit=f'{unsure_from:.0%}')}" for mark, text in LEGEND]
+    notes = [*closing_lines(answer, more=""), *marks]
+    below = "".join(f"<p>{_escaped(line)}</p>\n" for line in (*notes, *certificate_lines(answer)))
+    return "\n".join([*tables, below])
+
+
+def certificate_lines(answer: "Answer") -> list[str]:
+    """Return where an answer is in its ledger."""
+    receipt = answer.facts.receipt
+    return [f"Certificate: entry {receipt['entry']} of ledger {receipt['ledger']}."] if "entry" in receipt else []
+
+
+def _html_cell(row: Mapping[str, Any] | None, name: str, unsure_from: float) -> str:
+    if row is None or row[name] is None:
+        return HIDDEN
+    value, ends = row[name], (row[f"{name}_low"], row[f"{name}_high"])
+    if None in ends:
+        return f"{_plain_number(value):,}"
+    mark = f" {UNSURE}" if is_unsure(value, ends, unsure_from) else ""
+    return f"{_plain_number(value):,}{mark} <small>{_plain_number(ends[0]):,} … {_plain_number(ends[1]):,}</small>"
+
+
+def _plain_number(value: Any) -> int | float:
+    return value if isinstance(value, int) else float(f"{float(value):.6g}")
+
+
+def _escaped(text: str) -> str:
+    return html.escape(printable(text))
