@@ -13,7 +13,7 @@ from tacit.answer.below_answer import (
 )
 from tacit.answer.bounds_words import filter_line
 from tacit.answer.error_bars import mean_bounds, sum_levels
-from tacit.answer.missing import most_of_groups
+from tacit.answer.missing import foreseen_missing
 from tacit.answer.moments import is_scaled_moment
 from tacit.answer.noise_sums import law_bound, nearest_bound, noise_bounds, weighted_bound
 from tacit.answer.panel import svg_for_page

@@ -7,32 +7,52 @@ tables, not a theorem (docs/proofs/corrected.md).
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from tacit.answer.anchors import Anchor
-from tacit.plan import FEW_CELLS, Vector
+from tacit.plan import FEW_CELLS, FORESEEN_TIMES, UNEVENLY, Outlook, Vector
 from tacit.privacy import Floats
 
 
-def most_missing(vector: Vector, anchor: Anchor) -> float:
-    """Return how much the cap takes from all groups together at most, in steps: as measured, or as foreseen."""
+class Missing(NamedTuple):
+    """How much all groups together lack at most, in steps: of people seen or foreseen, and of people hidden by noise."""
+
+    foreseen: float
+    hidden: float
+
+    def of_groups(self, shares: Floats, part: float = 1.0) -> Floats:
+        """Return how much each group may lack; of a mean only a `part` counts."""
+        return most_of_groups(shares, part, UNEVENLY) * self.foreseen + most_of_groups(shares, part) * self.hidden
+
+
+def most_missing(vector: Vector, anchor: Anchor) -> Missing:
+    """Return how much the cap takes at most: as measured, or as foreseen."""
     outlook = vector.outlook
     if anchor.totals is not None:
         beyond = 0.0 if outlook is None else outlook.excess_most
-        return max(anchor.totals.cut, 0.0) + math.hypot(anchor.totals.error, beyond)
+        return Missing(0.0, max(anchor.totals.cut, 0.0) + math.hypot(anchor.totals.error, beyond))
     if outlook is None and anchor.public_total is not None and math.isfinite(anchor.high):
-        return anchor.public_total * (1 - 1 / anchor.high)
-    return 0.0 if outlook is None else outlook.lost_most
+        return Missing(0.0, anchor.public_total * (1 - 1 / anchor.high))
+    return foreseen_missing(outlook)
 
 
-def most_of_groups(shares: Floats, part: float = 1.0) -> Floats:
-    """Return which part of all that is missing each group may lack: its share, and 1 over the root of their number.
+def foreseen_missing(outlook: Outlook | None) -> Missing:
+    """Return how much a cap takes at most by the profiles alone."""
+    if outlook is None:
+        return Missing(0.0, 0.0)
+    foreseen = min(FORESEEN_TIMES * outlook.lost, outlook.lost_most)
+    return Missing(foreseen, outlook.lost_most - foreseen)
+
+
+def most_of_groups(shares: Floats, part: float = 1.0, unevenly: float = 1.0) -> Floats:
+    """Return which part of all that is missing each group may lack: its share, and more, as it may be spread unevenly.
 
     Of a mean only a `part` of that counts. No group lacks more than all.
     """
     groups = max(len(shares), 1)  # over more than a few, people with many rows are spread more evenly
-    more = min(1.0, FEW_CELLS / groups) / math.sqrt(groups)
+    more = unevenly * min(1.0, FEW_CELLS / groups) / math.sqrt(groups)
     return np.minimum(1.0, part * (shares + more))
 
 

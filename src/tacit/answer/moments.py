@@ -18,7 +18,7 @@ import numpy as np
 
 from tacit.answer.anchors import Anchor, fine_per_step, vectors_of
 from tacit.answer.error_bars import declared_range, sum_levels, unrounded_means, unrounded_variances
-from tacit.answer.missing import most_missing, most_of_groups, shares_of
+from tacit.answer.missing import Missing, most_missing, shares_of
 from tacit.answer.noise_sums import law_bound, noise_bounds, weighted_bound
 from tacit.plan import (
     MEAN_SHARE,
@@ -174,10 +174,10 @@ def _of_vectors(
     }
     numbers = np.array([wholes(noisy.parts[at][0]).astype(np.float64) * float(1 / fine[at]) for at in fine])
     at_one = np.eye(len(fine))
-    lost = {
-        powers: most_missing(vectors[at], Anchor()) * float(measured[at].step if vectors[at].kind == "centred" else 1)
-        for powers, at in place_of.items()
-    }
+    lost = {}
+    for powers, at in place_of.items():
+        step = float(measured[at].step if vectors[at].kind == "centred" else 1)
+        lost[powers] = Missing(*(step * part for part in most_missing(vectors[at], Anchor())))
     moments = _Moments(
         numbers.reshape(len(fine), len(noisy.keys)),
         tuple((plan.releases[at], per_unit) for at, per_unit in fine.items()),
@@ -259,7 +259,7 @@ class _Moments:
     basis: Mapping[Powers, Floats]  # of the sum of each product of powers: the weight of each number
     confidence: Fraction
     spans: tuple[float, ...] = ()  # values are in 0 … span of each column; none: about a centre, without limit
-    lost: Mapping[Powers, float] = field(default_factory=dict)  # how much all groups lack together at most
+    lost: Mapping[Powers, Missing] = field(default_factory=dict)  # how much all groups lack together at most
     off: Mapping[Powers, float] = field(default_factory=dict)  # how far rounding to grids may have moved each product
     known: Flags = field(default_factory=lambda: np.empty(0, dtype=bool))  # groups with enough rows for their noise
 
@@ -349,12 +349,11 @@ class _Moments:
         """
         if not self.lost:
             return np.zeros_like(value), np.zeros_like(value)
-        parts = most_of_groups(shares_of(self._sum(ROWS), self._reach(ROWS))) / self._rows
+        shares, times = shares_of(self._sum(ROWS), self._reach(ROWS)), PART_OF_VARIANCE / self._rows
+        lost = {powers: times * missing.of_groups(shares) for powers, missing in self.lost.items()}
         sizes = np.abs(means[0].value), np.abs(means[1].value)
-        products = PART_OF_VARIANCE * parts * self.lost[_product_powers(*of)]
-        others = sizes[1] * self.lost[OF[of[0]]] + sizes[0] * self.lost[OF[of[1]]]
-        others = others + np.abs(value - sizes[0] * sizes[1]) * self.lost[ROWS]
-        others = PART_OF_VARIANCE * parts * others
+        products, others = lost[_product_powers(*of)], sizes[1] * lost[OF[of[0]]] + sizes[0] * lost[OF[of[1]]]
+        others = others + np.abs(value - sizes[0] * sizes[1]) * lost[ROWS]
         return (others, products) if of[0] == of[1] else (products + others, products + others)
 
     def _rounded(self, of: tuple[int, int], means: tuple[MomentSpan, MomentSpan]) -> Floats | float:

@@ -14,7 +14,7 @@ import numpy as np
 
 from tacit.answer.anchors import Anchor, fine_per_step, vectors_of
 from tacit.answer.error_bars import on_grid
-from tacit.answer.missing import most_missing, most_of_groups, shares_of
+from tacit.answer.missing import most_missing, shares_of
 from tacit.answer.moments import NoisyColumn
 from tacit.answer.noise_sums import law_bound, noise_bounds
 from tacit.plan import (
@@ -126,6 +126,12 @@ class _Cells:
         """Every group's share of what all groups have."""
         return shares_of(self.steps(index), float(self.release(index).scale / fine_per_step(self.vector(index))))
 
+    def lacked(self, index: int, counting: int, part: float = 1.0) -> tuple[Floats, Floats]:
+        """Return how much every group may lack of the sums and of the rows of a mean, by its share of the rows."""
+        shares = self.shares(counting)
+        of_sums, of_rows = (most_missing(self.vector(each), self.anchors[each]) for each in (index, counting))
+        return of_sums.of_groups(shares, part), of_rows.of_groups(shares, part)
+
     def pair_bounds(self, one: int, two: int, weights: Floats) -> Floats:
         """Return bounds on |Z1 + weight·Z2| for each weight, Z1 and Z2 the noises of two vectors in steps."""
         noises = [(self.release(index), fine_per_step(self.vector(index))) for index in (one, two)]
@@ -138,24 +144,27 @@ def _scaled_total(name: str, index: int, cells: _Cells, column: Measured | None)
     times = anchor.factor / fine_per_step(vector)
     values = nearest_quotients(combined((times.numerator, cells.fine(index))), times.denominator)
     kept, (noise, _) = cells.steps(index), cells.noise(index)
-    missing, has_one_sign = most_missing(vector, anchor), has_no_negative(cells.plan, index)
-    ends = corrected_ends(kept, noise, anchor, missing, cells.shares(index), is_signed=not has_one_sign)
+    lacks, has_one_sign = (
+        most_missing(vector, anchor).of_groups(cells.shares(index)),
+        has_no_negative(cells.plan, index),
+    )
+    ends = corrected_ends(kept, noise, anchor, lacks, is_signed=not has_one_sign)
     return _between(name, values, *ends, column)
 
 
 def corrected_ends(
-    kept: Floats, noise: Floats, anchor: Anchor, missing: float, shares: Floats, *, is_signed: bool
+    kept: Floats, noise: Floats, anchor: Anchor, most_lacked: Floats, *, is_signed: bool
 ) -> tuple[Floats, Floats]:
     """Return the ends of what groups have, from what was kept of them and how far off that may be.
 
-    Of numbers that are never negative the lower end is a theorem: a group lost nothing. Above the number a group may
-    lack more than its share of what is `missing`; noise, the factor's own error and that are joined as squares. Signed
-    numbers may lack as much on either side.
+    Of numbers that are never negative the lower end is a theorem: a group lost nothing. Above the number are what a
+    group lacks at most, noise, and the factor's own error, joined as squares. Signed numbers may lack as much on either
+    side.
     """
     factor = float(anchor.factor)
     off = np.abs(kept) * (anchor.high - factor) if math.isfinite(anchor.high) else 0.0
     put_back = np.abs(kept) * (factor - 1)
-    lacks = np.maximum(most_of_groups(shares) * missing - put_back, 0.0)
+    lacks = np.maximum(most_lacked - put_back, 0.0)
     far = np.sqrt((factor * noise) ** 2 + off**2 + lacks**2)
     low = np.minimum(kept - noise, factor * kept - (far if is_signed else 0.0))
     return low, np.maximum(factor * kept + far, kept + noise)
@@ -208,8 +217,8 @@ def _means(index: int, cells: _Cells) -> _Means:
     for _ in range(NARROWINGS):
         noise = cells.pair_bounds(index, counting, size) / safe
         size = np.minimum(size, np.abs(kept) + noise)
-    missing = [most_missing(cells.vector(each), cells.anchors[each]) for each in (index, counting)]
-    lacks = most_of_groups(cells.shares(counting), PART_OF_MEAN) * (missing[0] + np.abs(kept) * missing[1])
+    of_sums, of_rows = cells.lacked(index, counting, PART_OF_MEAN)
+    lacks = of_sums + np.abs(kept) * of_rows
     return _Means(rows, kept, known, noise, lacks / np.maximum(safe, reach))
 
 
@@ -255,10 +264,9 @@ def _sum_beside_mean(output: Sum, cells: _Cells) -> NoisyColumn:
     rows = cells.steps(counting)
     kept = cells.steps(index) + about * rows
     noise = cells.pair_bounds(index, counting, np.full(len(kept), float(abs(about))))
-    missing = most_missing(cells.vector(index), cells.anchors[index])
-    missing += abs(about) * most_missing(cells.vector(counting), anchor)
+    of_sums, of_rows = cells.lacked(index, counting)
     rounded = float(anchor.factor) * np.maximum(rows, 0.0) * float(column.off / column.step)
     is_signed = column.low < 0 and not has_no_negative(cells.plan, index)
-    low, high = corrected_ends(kept, noise, anchor, missing, cells.shares(counting), is_signed=is_signed)
+    low, high = corrected_ends(kept, noise, anchor, of_sums + abs(about) * of_rows, is_signed=is_signed)
     values = wholes([int(each) for each in np.rint(float(anchor.factor) * kept).tolist()])
     return _between(output.name, values, low - rounded, high + rounded, column)

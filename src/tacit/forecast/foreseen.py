@@ -13,8 +13,8 @@ import numpy as np
 
 from tacit.answer import (
     ScaledOutput,
+    foreseen_missing,
     law_bound,
-    most_of_groups,
     noise_bounds,
     weighted_bound,
 )
@@ -135,9 +135,8 @@ class _Outlooks:
         """A count, or a sum about 0."""
         size, outlook, noise = self.mass(index), self.vector(index).outlook, self.noise(index)
         kept = self._kept(index) if self._is_put_back(index) else 1.0
-        missing = 0.0 if outlook is None else outlook.lost_most
         put_back = 0.0 if outlook is None or kept == 1.0 else outlook.lost / self._groups
-        scaling = max(self._part() * missing - put_back, 0.0)
+        scaling = max(self._lacked(index) - put_back, 0.0)
         total = self._off(index, kept) * (size or 0.0)
         whole = None if size is None else size * step
         return ForeseenError(noise / kept * step, total * step, scaling * step, whole)
@@ -150,11 +149,10 @@ class _Outlooks:
             return ForeseenError(math.inf)
         rows = size * self._kept(counting)
         noise = self._pair(index, counting, distance) / rows * step
-        sums, counts = self.vector(index).outlook, self.vector(counting).outlook
-        missing = 0.0 if sums is None or counts is None else sums.lost_most + distance / 2 * counts.lost_most
+        missing = self._lacked(index, PART_OF_MEAN) + distance / 2 * self._lacked(counting, PART_OF_MEAN)
         column = self.plan.measured[output.column]
         number = (abs(column.low + self.vector(index).centre) + distance) * step
-        return ForeseenError(noise, 0.0, self._part(PART_OF_MEAN) * missing / rows * step, size, number)
+        return ForeseenError(noise, 0.0, missing / rows * step, size, number)
 
     def noise(self, index: int) -> float:
         """A bound on the noise of one vector in a group, in steps."""
@@ -201,9 +199,10 @@ class _Outlooks:
     def _groups(self) -> int:
         return max(len(self.plan.public_keys or ()), 1)
 
-    def _part(self, of: float = 1.0) -> float:
-        """Which part of all that is missing a group of mean size may lack, times `of`."""
-        return float(most_of_groups(np.full(self._groups, 1 / self._groups), of)[0])
+    def _lacked(self, index: int, part: float = 1.0) -> float:
+        """How much of a vector a group of mean size may lack."""
+        shares = np.full(self._groups, 1 / self._groups)
+        return float(foreseen_missing(self.vector(index).outlook).of_groups(shares, part)[0])
 
     def _is_put_back(self, index: int) -> bool:
         """Whether groups are scaled up to a measured or public total."""

@@ -175,10 +175,10 @@ def _counts_asked(layout: Layout, subjects: Subjects) -> tuple[bool, bool]:
     rows, units = "rows" in families, "units" in families or layout.private
     if layout.bounds.rows > 1 or not (rows or "units" in families):
         return rows, units
-    if layout.private:
-        return False, True
     # beside a column's parts a count of rows costs nothing more
     joins = bool(families & {"column", "pair", "values"})
+    if layout.private:
+        return joins, True
     return (True, False) if joins else (rows and not units, units)
 
 
@@ -305,6 +305,8 @@ def _counted_output(layout: Layout, output: Output) -> PlannedOutput:
         if parts == UNITS or parts[0].kind in ("missing", "rows")
     }
     wanted = CountUnits if output.aggregate.kind == "count_units" else CountRows
+    if layout.private and layout.bounds.rows == 1 and len(found) > 1:  # the units only show which groups there are
+        return CountRows(output.name, found[CountRows])
     for record in (wanted, *found):
         if record in found and (record is wanted or layout.bounds.rows == 1):
             return record(output.name, found[record])

@@ -459,7 +459,9 @@ def beyond(rounds: Sequence[tuple[Sequence[int], float]], down: float, up: float
     for side, top, end in (counts[half + 1 : 2 * half + 1], span.down, down), (counts[:half], span.up, up):
         hidden = HIDDEN_SCALES * scale * end
         found.append(hidden)
-        squares += hidden * 3 * end  # who has as much again has three times the square of the end beyond it
+        squares += (
+            FORESEEN_TIMES * hidden * 7 * end
+        )  # people an octave and a half above the end have 8 times its square
         if top is not None:  # a range holds what is believed, so only people above the last believed octave are beyond
             people, sizes = _people_above(side, top - LARGEST_LEAST, scale)
             found[-1] += FORESEEN_TIMES * float(people @ np.maximum(sizes / log(2) - end, 0))
