@@ -9,7 +9,7 @@ import pytest
 
 from tacit.answer.anchors import Anchor, _ratio_ends, anchors
 from tacit.answer.columns import noisy_columns, uncut_columns
-from tacit.answer.missing import most_missing, most_of_groups, shares_of
+from tacit.answer.missing import Missing, most_missing, most_of_groups, shares_of
 from tacit.answer.noise_sums import law_bound, weighted_bound
 from tacit.answer.scaled_columns import corrected_ends
 from tacit.forecast import plan_in_words
@@ -111,7 +111,7 @@ def test_the_upper_end_has_noise_and_factor_and_what_a_group_may_lack_beyond_its
     plan, noisy = counted(cells, (900_000, 300_000))
     found, column = anchors(plan, noisy, CONFIDENCE)[0], column_of(plan, noisy)
     missing = (300_000 + law_bound(plan.totals[0].law, CONFIDENCE)) * 4 / FINE
-    assert most_missing(ROWS, found) == pytest.approx(missing, rel=1e-6)
+    assert sum(most_missing(ROWS, found)) == pytest.approx(missing, rel=1e-6)
     for kept, value, high in zip((600, 300, 100), column.values, column.high, strict=True):
         part = min(1.0, kept / 1000 + 1 / math.sqrt(3))
         lacks = max(part * missing - kept / 3, 0.0)
@@ -124,7 +124,7 @@ def test_people_beyond_the_tail_of_totals_are_in_what_is_missing():
     seen = Outlook(people=50, mass=100, kept=0.8, scaled=5, beyond_most=1, excess=0, excess_most=5000.0)
     plan, noisy = counted([1000 * FINE], (900_000, 300_000), vector=replace(ROWS, outlook=seen))
     found = anchors(plan, noisy, CONFIDENCE)[0]
-    more = most_missing(plan.scaling.vectors[0], found) - found.totals.cut
+    more = sum(most_missing(plan.scaling.vectors[0], found)) - found.totals.cut
     assert more == pytest.approx(math.hypot(found.totals.error, 5000.0))
 
 
@@ -144,7 +144,8 @@ def ends_of(kept, *, noise=10.0, missing=0.0, is_signed=False, factor=Fraction(1
     kept = np.array(kept, dtype=float)
     shares = shares_of(kept, 1.0)
     anchor = Anchor(factor, float(factor), max(high, float(factor)))
-    low, top = corrected_ends(kept, np.full(len(kept), noise), anchor, missing, shares, is_signed=is_signed)
+    lacks = Missing(0.0, missing).of_groups(shares)
+    low, top = corrected_ends(kept, np.full(len(kept), noise), anchor, lacks, is_signed=is_signed)
     return low.tolist(), top.tolist()
 
 
@@ -192,6 +193,16 @@ def test_of_a_part_of_what_is_missing_a_single_number_may_lack_twice_its_share(g
     (part, *_) = most_of_groups(np.full(groups, 1 / groups), 1 / 6)
     assert part == pytest.approx((1 / groups + min(1.0, 16 / groups) / math.sqrt(groups)) / 6)
     assert most_of_groups(np.ones(1), 0.9).tolist() == [1.0]
+
+
+def test_what_is_foreseen_may_be_in_one_group_more_than_what_noise_hides():
+    """Heavy people are seen to be there, and often are in one group; whom noise hides is one more guess."""
+    shares = np.array([0.1, 0.3, 0.2, 0.2, 0.2])
+    lacks = Missing(foreseen=1000.0, hidden=100.0).of_groups(shares)
+    expected = [1000 * min(1.0, each + 2 / math.sqrt(5)) + 100 * (each + 1 / math.sqrt(5)) for each in shares]
+    assert lacks.tolist() == pytest.approx(expected)
+    outlook = Outlook(people=50, mass=100, kept=0.8, scaled=5, beyond_most=1, excess=0, lost=150, lost_most=450)
+    assert most_missing(replace(ROWS, totals=None, outlook=outlook), Anchor()) == (300, 150)
 
 
 def test_shares_are_by_noisy_numbers_and_groups_have_at_least_the_noise():

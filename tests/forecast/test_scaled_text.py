@@ -13,7 +13,18 @@ from tacit.answer.missing import most_of_groups
 from tacit.errors import QueryRefused
 from tacit.forecast import goals_of, group_rows, learning_in_words, least_epsilon, plan_in_words
 from tacit.forecast.foreseen import foreseen_error
-from tacit.plan import PART_OF_MEAN, CountRows, Mean, Measured, Sum, Vector, make_plan, make_spend, missing_facts
+from tacit.plan import (
+    PART_OF_MEAN,
+    UNEVENLY,
+    CountRows,
+    Mean,
+    Measured,
+    Sum,
+    Vector,
+    make_plan,
+    make_spend,
+    missing_facts,
+)
 from tacit.plan.bounds.scaling import Outlook
 from tacit.privacy import PureLoss
 from tacit.query import Column
@@ -56,9 +67,9 @@ def planned(asked, epsilon=1, people=PEOPLE):
     return make_plan(asked.query, DECLARED, spend, facts), facts
 
 
-def part_of(groups):
+def part_of(groups, unevenly=1.0):
     """Which part of all that is missing a group of mean size may lack."""
-    return float(most_of_groups(np.full(groups, 1 / groups))[0])
+    return float(most_of_groups(np.full(groups, 1 / groups), unevenly=unevenly)[0])
 
 
 def test_noise_total_and_what_a_group_lacks_beyond_its_share_are_joined_as_squares():
@@ -90,7 +101,7 @@ def test_one_number_has_its_noise_and_all_that_is_foreseen_to_be_missing():
 
 def test_without_totals_nothing_is_put_back_of_what_a_group_may_lack():
     cut = foreseen_error(CountRows("n", 0), counted(vector=replace(ROWS, totals=None)), LEVEL)
-    assert (cut.total, cut.scaling) == (0.0, pytest.approx(part_of(1000) * 260_000))
+    assert (cut.total, cut.scaling) == (0.0, pytest.approx(part_of(1000, UNEVENLY) * 260_000))
     assert cut.noise == pytest.approx(30 * math.log(20), rel=0.01)
 
 

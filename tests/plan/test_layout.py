@@ -27,7 +27,11 @@ def test_rows_and_units_are_one_number_where_a_unit_has_one_row(found):
 
 def test_a_count_over_found_keys_is_the_count_that_shows_them():
     assert parts(1, found=True, n=tacit.count()) == [["units"]]
-    assert parts(1, found=True, n=tacit.count(), x=tacit.mean("x")) == [["below", "above"], ["units"]]
+    assert parts(1, found=True, x=tacit.mean("x")) == [["below", "above"], ["units"]]
+
+
+def test_beside_a_mean_a_count_over_found_keys_costs_nothing_more():
+    assert parts(1, found=True, n=tacit.count(), x=tacit.mean("x")) == [["missing", "below", "above"], ["units"]]
 
 
 def test_beside_a_mean_a_count_of_units_costs_nothing_more():

@@ -102,6 +102,23 @@ def test_the_count_that_shows_private_keys_gets_no_less_than_the_others(visits: 
     assert shares(plan)[plan.threshold.release] >= Fraction(333, 1000)
 
 
+def test_rows_beside_a_column_are_counted_with_it_and_units_only_show_which_groups_there_are() -> None:
+    rows = pa.table({"g": ["a"], "x": [1]})
+    table = tacit.table(
+        rows, name="t", unit=tacit.ROW, budget=tacit.epsilon(1, delta="1e-6"), ledger=":memory:",
+        columns={"x": {"between": (0, 100)}},
+    )  # fmt: skip
+    plan = bounded_plan(table.group_by("g").agg(n=tacit.count(), m=tacit.mean("x")))
+    assert plan.threshold is not None
+    joint, units = plan.releases
+    assert [part.kind for part in joint.parts] == ["missing", "below", "above"]
+    assert {output.release for output in plan.outputs} == {0}
+    assert [part.kind for part in units.parts] == ["units"]
+    assert plan.threshold.release == 1
+    assert units.share < Fraction(1, 4)
+    assert plan.threshold.least <= 101
+
+
 @pytest.mark.parametrize(("groups", "kind"), [(1, "laplace"), (2, "laplace"), (5, "gaussian"), (20, "gaussian")])
 def test_private_keys_get_the_noise_that_is_better_for_both_threshold_and_answers(groups: int, kind: str) -> None:
     rows = pa.table({"id": [1], "g": ["a"], "x": [1]})

@@ -12,19 +12,19 @@ from typing import NamedTuple
 import numpy as np
 
 from tacit.answer.anchors import Anchor
-from tacit.plan import FEW_CELLS, FORESEEN_TIMES, UNEVENLY, Outlook, Vector
+from tacit.plan import FEW_CELLS, FORESEEN_TIMES, Vector
 from tacit.privacy import Floats
 
 
 class Missing(NamedTuple):
-    """How much all groups together lack at most, in steps: of people seen or foreseen, and of people hidden by noise."""
+    """How much all groups together lack at most, in steps: of people foreseen, and of people whom noise hides."""
 
     foreseen: float
     hidden: float
 
     def of_groups(self, shares: Floats, part: float = 1.0) -> Floats:
         """Return how much each group may lack; of a mean only a `part` counts."""
-        return most_of_groups(shares, part, UNEVENLY) * self.foreseen + most_of_groups(shares, part) * self.hidden
+        return most_of_groups(shares, part, FORESEEN_TIMES) * self.foreseen + most_of_groups(shares, part) * self.hidden
 
 
 def most_missing(vector: Vector, anchor: Anchor) -> Missing:
@@ -35,14 +35,15 @@ def most_missing(vector: Vector, anchor: Anchor) -> Missing:
         return Missing(0.0, max(anchor.totals.cut, 0.0) + math.hypot(anchor.totals.error, beyond))
     if outlook is None and anchor.public_total is not None and math.isfinite(anchor.high):
         return Missing(0.0, anchor.public_total * (1 - 1 / anchor.high))
-    return foreseen_missing(outlook)
+    return foreseen_missing(vector)
 
 
-def foreseen_missing(outlook: Outlook | None) -> Missing:
-    """Return how much a cap takes at most by the profiles alone."""
+def foreseen_missing(vector: Vector) -> Missing:
+    """Return how much a cap takes at most by the profiles alone; what totals will measure is spread as rows are."""
+    outlook = vector.outlook
     if outlook is None:
         return Missing(0.0, 0.0)
-    foreseen = min(FORESEEN_TIMES * outlook.lost, outlook.lost_most)
+    foreseen = 0.0 if vector.totals is not None else min(FORESEEN_TIMES * outlook.lost, outlook.lost_most)
     return Missing(foreseen, outlook.lost_most - foreseen)
 
 

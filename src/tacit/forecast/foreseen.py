@@ -201,8 +201,8 @@ class _Outlooks:
 
     def _lacked(self, index: int, part: float = 1.0) -> float:
         """How much of a vector a group of mean size may lack."""
-        shares = np.full(self._groups, 1 / self._groups)
-        return float(foreseen_missing(self.vector(index).outlook).of_groups(shares, part)[0])
+        vector, shares = self.vector(index), np.full(self._groups, 1 / self._groups)
+        return float(foreseen_missing(vector).of_groups(shares, part)[0])
 
     def _is_put_back(self, index: int) -> bool:
         """Whether groups are scaled up to a measured or public total."""

@@ -11,7 +11,6 @@ from tacit.plan.bounds.chosen import (
     PART_OF_MEAN,
     PART_OF_VARIANCE,
     ROWS_SHARE,
-    UNEVENLY,
     VAGUE_FROM,
     WILD_FROM,
 )
@@ -28,7 +27,6 @@ from tacit.plan.bounds.scaling import (
     LARGEST_LEAST,
     UNBOUNDED,
     WEIGHT_BITS,
-    Outlook,
     Profile,
     Scaling,
     Vector,
