@@ -14,8 +14,8 @@ from tacit.errors import QueryRefused
 from tacit.forecast import goals_of, group_rows, learning_in_words, least_epsilon, plan_in_words
 from tacit.forecast.foreseen import foreseen_error
 from tacit.plan import (
+    FORESEEN_TIMES,
     PART_OF_MEAN,
-    UNEVENLY,
     CountRows,
     Mean,
     Measured,
@@ -101,7 +101,7 @@ def test_one_number_has_its_noise_and_all_that_is_foreseen_to_be_missing():
 
 def test_without_totals_nothing_is_put_back_of_what_a_group_may_lack():
     cut = foreseen_error(CountRows("n", 0), counted(vector=replace(ROWS, totals=None)), LEVEL)
-    assert (cut.total, cut.scaling) == (0.0, pytest.approx(part_of(1000, UNEVENLY) * 260_000))
+    assert (cut.total, cut.scaling) == (0.0, pytest.approx(part_of(1000, FORESEEN_TIMES) * 260_000))
     assert cut.noise == pytest.approx(30 * math.log(20), rel=0.01)
 
 
