@@ -49,8 +49,8 @@ WITHIN_BOUNDS = 0.95  # the people who keep all groups and different values wher
 # ---- Intervals: what may be missing, beside the noise.
 
 # So many times what is foreseen is missing at most, and of that a group may lack, beyond its share, so many times
-# what it may lack of the people whom noise hides: intervals that hold, the dear group, half-width / error.
-FORESEEN_TIMES = 2.0
+# what it may lack of the people whom noise hides.
+FORESEEN_TIMES = 2.0  # as said above: intervals that hold, half-width / error
 HIDDEN_SCALES = 1.1  # so many noise scales of people may be hidden beyond a cap or a range: the same
 PART_OF_MEAN = 1 / 6  # how much of what its parts lack a mean may be off: means that hold
 PART_OF_VARIANCE = 1 / 2  # the same of a variance: variances that hold
