@@ -103,7 +103,7 @@ FACE_NAMES_MAX = {
     "answer": 39,  # a promise in words; as JSON; on a page; what a ledger keeps, and as an answer; terms of intervals
     "auditing": 9,  # models too
     "engine": 12,  # relations, public tables, engines by the source, rows coded; a server waits for compiled loops
-    "forecast": 15,  # what is foreseen to be of no use; what would be closer; goals of several questions
+    "forecast": 16,  # what is foreseen to be of no use; what would be closer; goals of several questions
     "learning": 21,  # estimators, and words about them; scores, holdouts, teachers; a model's own protocol
     "ledger": 33,  # who asks, and the room left; people, names, tokens; backups; a changed key; entries in words
     "local": 24,
@@ -111,7 +111,7 @@ FACE_NAMES_MAX = {
     "pictures": 29,  # pages draw without a file, in the page's theme and narrow; channels of fields
     "plan": 106,  # levels; found groups; several questions as one, their shares; what models read and lack; chosen
     "privacy": 75,  # amounts of loss with two digits; a budget per period
-    "query": 135,  # marginals; questions and rows as JSON; relations, joins, compounds, asides; SQL of databases
+    "query": 135,  # marginals, others; questions, rows as JSON; relations, joins, compounds, asides; SQL of databases
     "release": 9,  # keys as facts keep them; a choice among sums too; a round of learning is integers without a table
     "selection": 16,
     "server": 21,  # what pages of other packages are made of

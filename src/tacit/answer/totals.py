@@ -32,6 +32,7 @@ LEFT_ALONE = "Totals have separate noise, and do not add up."
 # Errors are rounded up to so many steps an octave, so that numbers with nearly the same error share their work.
 STEPS_AN_OCTAVE = 24
 WATER_ROUNDS = 64
+KNOWN = 1e-18  # the variance of a number that is public, beside that of one cell's noise
 
 Kept = tuple[int, ...]
 
@@ -244,6 +245,8 @@ def _fit_part(
     for level, table in zip(plan.levels, noisy.levels, strict=True):
         values = np.array(table.parts[index][part], dtype=np.float64)
         asked[level.kept] = values, (float(level.releases[index].scale) / scale) ** 2
+    for kept, numbers in plan.public_totals if plan.releases[index].parts[part].kind == "rows" else ():
+        asked[kept] = np.array(numbers, dtype=np.float64), KNOWN
     order = chain_of(levels)
     if order is not None:
         parents = [_parents(shapes[one][1], shapes[two][1]) for one, two in pairwise(order)]
@@ -357,27 +360,36 @@ def _agreeing(
     is_signed = isinstance(output, Sum) and plan.measured[output.column].low < 0
     numbers = [np.array([float(value) for value in column.values]) / float(step) for column in asked]  # type: ignore[arg-type]
     cells = max(range(len(kept)), key=lambda at: len(kept[at]))
-    order = _longest_chain(kept, cells)
+    order = _longest_chain(kept, cells, [at for at, each in enumerate(kept) if each in dict(plan.public_totals)])
+    public = {
+        kept: np.array([int(each / step) for each in totals], dtype=np.int64) for kept, totals in plan.public_totals
+    }
     top = order[0]
     whole = np.rint(numbers[top]).astype(np.int64)
-    whole = whole if is_signed else np.maximum(whole, 0)
+    whole = public.get(kept[top], whole if is_signed else np.maximum(whole, 0))
     for one, two in pairwise(order):
+        if kept[two] in public:
+            whole = public[kept[two]]
+            continue
         parents = _parents(levels[one].places, levels[two].places)
         whole = whole_parts(parents, numbers[two], whole, is_signed=is_signed)
     found = []
-    for level, column in zip(levels, asked, strict=True):
+    for level, column, is_public in zip(levels, asked, (each in public for each in kept), strict=True):
         totals = sums_of(level.places, whole, len(level.noisy.keys))
         values = on_grid(totals, step)
         low = tuple(min(end, value) for end, value in zip(column.low, values, strict=True))  # type: ignore[type-var]
         high = tuple(max(end, value) for end, value in zip(column.high, values, strict=True))  # type: ignore[type-var]
+        if is_public:
+            low = high = values
         found.append(replace(column, values=values, low=low, high=high))
     return found
 
 
-def _longest_chain(kept: Sequence[Kept], cells: int) -> list[int]:
-    """Return levels from the fewest keys down to the cells, each inside the next one."""
-    found = [cells]
+def _longest_chain(kept: Sequence[Kept], cells: int, held: Sequence[int]) -> list[int]:
+    """Return levels from the fewest keys down to the cells, each inside the next one, with those that must be there."""
+    found = sorted({cells, *held}, key=lambda at: len(kept[at]))
     for at in sorted(range(len(kept)), key=lambda at: -len(kept[at])):
-        if set(kept[at]) < set(kept[found[0]]):
-            found.insert(0, at)
+        own = set(kept[at])
+        if all(own < set(kept[each]) or own > set(kept[each]) for each in found):
+            found = sorted([*found, at], key=lambda each: len(kept[each]))
     return found

@@ -216,6 +216,7 @@ def _stacked(branch: BranchRelease, levels: Sequence[View]) -> View:
         types,
         levels[0].kinds,
         lower,
+        shown=(*branch.keys, *levels[0].kinds),
         others=tuple(dict.fromkeys(each for view in levels for each in view.others)),
     )
 

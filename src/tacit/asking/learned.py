@@ -361,6 +361,7 @@ def asked_key(query: Query, spend: Spend) -> str:
         weights,
         *((query.levels,) if query.levels else ()),
         *(("other",) if query.other else ()),
+        *((query.public_totals,) if query.public_totals else ()),
     )
     return "asked " + hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()
 

@@ -33,6 +33,7 @@ from tacit.forecast import (
     Wanted,
     closer_words,
     goals_of,
+    goals_of_level,
     group_rows,
     least_epsilon,
     refuse_useless,
@@ -45,7 +46,6 @@ from tacit.plan import (
     PlannedTogether,
     Spend,
     WantedFact,
-    level_name,
     make_plan,
     make_spend,
     read_weights,
@@ -64,6 +64,8 @@ from tacit.query import (
     shown_outputs,
 )
 from tacit.release import NoisyTable
+
+LEVEL_WEIGHTS = (1, 4, 16, 64, 256)  # of levels with a wanted error: the one with the least epsilon is taken
 
 
 @dataclass(frozen=True, repr=False)
@@ -162,8 +164,9 @@ class Question(QuestionVerbs[PlanReport]):
         if call.epsilon is not None:
             raise InvalidParameter("give epsilon or error, not both: one follows from the other")
         if not isinstance(self.several, Workload):
-            solved = self._solved_alone(call, call.error, budget, asker)
-            return self._spend_at(solved.epsilon, call, budget), solved
+            tried = [(each, self._solved_alone(each, call.error, budget, asker)) for each in self._with_weights(call)]
+            chosen, solved = min(tried, key=lambda each: each[1].epsilon)
+            return self._spend_at(solved.epsilon, chosen, budget), solved
         solved, shares = self.several.solve(
             call,
             lambda question, wanted, *rest: question._goals(call, wanted, *rest),
@@ -184,7 +187,7 @@ class Question(QuestionVerbs[PlanReport]):
             return replace(spend, parts=parts or self.several.weighed(call.weights))
         named = self._of_outputs(call.weights) if isinstance(call.weights, Mapping) else call.weights
         outputs = dict.fromkeys(output.name for each in self._queries for output in each.outputs)
-        levels = dict.fromkeys(level_name(each, kept) for each in self._queries for kept in each.levels)
+        levels = dict.fromkeys(each.level_name(kept) for each in self._queries for kept in each.levels)
         weights = read_weights(named, list(outputs | levels))
         return make_spend(epsilon, call.delta, call.noise, budget, confidence=call.level, weights=weights)
 
@@ -208,6 +211,17 @@ class Question(QuestionVerbs[PlanReport]):
             refuse_unlearned(foreseen.wanted[0])
         return [plan]
 
+    @property
+    def _levels(self) -> dict[str, tuple[int, ...]]:
+        return {each.level_name(kept): kept for each in self._queries for kept in each.levels}
+
+    def _with_weights(self, call: QuestionCall) -> list[QuestionCall]:
+        """Return a call as it is; if it gives levels an error, with several weights of theirs: the best is taken."""
+        named = [name for name in call.error if name in self._levels] if isinstance(call.error, Mapping) else []
+        if not named or call.weights is not None:
+            return [call]
+        return [replace(call, weights=dict.fromkeys(named, weight)) for weight in LEVEL_WEIGHTS]
+
     def _solved_alone(self, call: QuestionCall, error: Wanted, budget: Loss, asker: Asker) -> Solved:
         """Return the least epsilon for a wanted error of this question."""
 
@@ -221,16 +235,16 @@ class Question(QuestionVerbs[PlanReport]):
     ) -> list[Goal]:
         """Return the error that is allowed for each column."""
         population = self.session.declaration.population
-        wanted = self._of_outputs(error) if isinstance(error, Mapping) else error
-        computed = self._computed(wanted)
-        return goals_of(
-            wanted,
-            plans,
-            lambda plan: group_rows(plan, population, call.for_groups_of),
-            computed,
-            start=start,
-            label=label,
-        )
+
+        sizes = partial(group_rows, population=population, for_groups_of=call.for_groups_of)
+        levels = self._levels
+        given = dict(error) if isinstance(error, Mapping) else {}
+        named = {name: given.pop(name) for name in [*given] if name in levels}
+        found = [goal for name, own in named.items() for goal in goals_of_level(own, levels[name], name, plans, sizes)]
+        if named and not given:
+            return [replace(goal, plan=goal.plan + start, name=label + goal.name) for goal in found]
+        wanted = self._of_outputs(given) if isinstance(error, Mapping) else error
+        return found + goals_of(wanted, plans, sizes, self._computed(wanted), start=start, label=label)
 
     def _computed(self, error: Wanted) -> dict[str, Moves]:
         """Return how far the computed columns that have an error move with what they are computed from."""

@@ -87,6 +87,7 @@ class Verbs(Generic[Asked]):
         smallest: int | None = None,
         totals: bool | Literal["all"] = False,
         other: bool = False,
+        public_totals: Mapping[str, Any] | None = None,
     ) -> Self:
         """Return the table grouped by columns; `keys` lists the public groups, as values, tuples or a frame.
 
@@ -95,9 +96,10 @@ class Verbs(Generic[Asked]):
 
         With `totals`, the answer has the total of all groups and of each key inside the one before it, or with "all"
         of every combination of keys. Counts and sums of all levels add up. With `other`, all rows of groups that are
-        not shown are one more group, of several keys one in each parent; it has noise of its own.
+        not shown are one more group, of several keys one in each parent; it has noise of its own. `public_totals` gives
+        a level whose totals are public, {"state": {"a": 900, "b": 700}}: they are held exactly.
         """
-        return self._with(language.add_keys(self.frame, names, keys, smallest, totals, other))
+        return self._with(language.add_keys(self.frame, names, keys, smallest, totals, other, public_totals))
 
     def agg(self, *unnamed: AggregateSpec, **aggregates: AggregateSpec) -> Asked:
         """Return a question for several aggregates in one pass, e.g. agg(n=tacit.count(), stay=tacit.mean("days")).

@@ -92,10 +92,11 @@ class Goal:
     moves: Moves
     allowed: float
     rows: Fraction | None  # of one group
+    level: tuple[int, ...] | None = None  # the places of its keys, if it is of the totals of one level
 
     def is_met(self, plans: Sequence[Plan], confidence: Fraction) -> bool:
         """Whether it is expected to hold: of several numbers at once, each at a confidence that holds for all."""
-        plan = plans[self.plan]
+        plan = plans[self.plan] if self.level is None else plans[self.plan].at_level(self.level)
         level = 1 - (1 - confidence) / len(self.moves.slopes)
         size = None if self.rows is None else float(self.rows)
         error = float(self.moves.slack)
@@ -190,6 +191,20 @@ def goals_of(
         for at, plan in enumerate(plans)
         if {output.name for output in plan.outputs}.issuperset(named[name].slopes)
     ]
+
+
+def goals_of_level(
+    wanted: Number, level: tuple[int, ...], name: str, plans: Sequence[Plan], sizes: Callable[[Plan], ErrorSizes]
+) -> list[Goal]:
+    """Return the error that is allowed for the totals of one level, of every number of the question."""
+    found = []
+    for at, plan in enumerate(plans):
+        own = plan.at_level(level)
+        for output in own.outputs:
+            moves = Moves({output.name: Fraction(1)})
+            allowed = _allowed(wanted, output.name, moves, own, sizes(own))
+            found.append(Goal(f"{output.name} by {name}", at, moves, allowed, sizes(own).rows, level))
+    return found
 
 
 def _allowed(wanted: Number, name: str, moves: Moves, plan: Plan, sizes: ErrorSizes) -> float:

@@ -59,7 +59,6 @@ from tacit.plan.coded import (
     link_table,
 )
 from tacit.plan.layout import indices, weights_of_part
-from tacit.plan.levels import level_name
 from tacit.plan.measure import FLOAT_STEPS, STEPS_MOST, measured_column
 from tacit.plan.outputs import (
     Correlation,

@@ -8,9 +8,10 @@ share is read off the groups. Shares are chosen from public numbers only: how ma
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from itertools import pairwise
 from math import inf, sqrt
 
+from tacit.errors import QueryRefused
+from tacit.plan.outputs import Sum
 from tacit.plan.plan import NoiseKind, NoisyRelease, Part, Plan, PlannedLevel, Sensitivity, Spend
 from tacit.plan.split import rounded_shares, standard_deviation, with_noise
 from tacit.query import Query, Scalar
@@ -23,7 +24,6 @@ STEPS = (0.0, 0.5, 0.8, 1.25, 2.0)
 ROUNDS_MOST = 60
 HEAVY = 4.0  # the share, beside the cells', at which a search for a heavy level begins
 SHARE_LEAST = 0.002
-TOTAL = "total"
 
 Kept = tuple[int, ...]
 
@@ -33,9 +33,11 @@ def plan_with_levels(query: Query, spend: Spend, leaf: Plan, of_noise: Callable[
 
     `of_noise` makes the plan of its groups with one kind of noise.
     """
+    declared = declared_totals(query, leaf)
     if not leaf.public_keys:  # groups are shown by their own noise, and only those have totals; or none was found
         return leaf
-    sizes = level_sizes(query, leaf.public_keys)
+    known = {kept for kept, _ in declared}
+    sizes = {kept: size for kept, size in level_sizes(query, leaf.public_keys).items() if kept not in known}
     weights = level_weights(query, spend)
     whole = _levels_error({tuple(range(len(query.keys))): 1.0}, sizes, weights, leaf)
     best, best_error, shares = leaf, CLEARLY * whole, dict[Kept, float]()
@@ -46,21 +48,65 @@ def plan_with_levels(query: Query, spend: Spend, leaf: Plan, of_noise: Callable[
         found, error = _level_shares(sizes, weights, plan)
         if error < best_error:
             best, best_error, shares = plan, error, found
-    return _divided_by_level(best, shares, spend) if shares else leaf
+    return replace(_divided_by_level(best, shares, spend) if shares else leaf, public_totals=declared)
 
 
-def level_name(query: Query, kept: Kept) -> str:
-    """Return how `weights` names a level: by its last key in a ROLLUP, otherwise by all of its keys."""
-    names = [query.keys[each].name for each in kept]
-    order = sorted(query.levels, key=len)
-    is_chain = all(set(one) < set(two) for one, two in pairwise(order))
-    return (names[-1] if is_chain else ", ".join(names)) if names else TOTAL
+def declared_totals(query: Query, leaf: Plan) -> tuple[tuple[Kept, tuple[Fraction, ...]], ...]:
+    """Return the public totals of each level in the order of its groups; refuse those that cannot all be held."""
+    if not query.public_totals:
+        return ()
+    if leaf.public_keys is None or (leaf.found_by and not leaf.has_others):
+        raise QueryRefused(
+            "public totals are of all rows, and these groups are only those that are found"
+            "\nhint: list the groups (keys=[...]), or ask for the others too: other=True"
+        )
+    output = leaf.outputs[0]
+    step = leaf.measured[output.column].step if isinstance(output, Sum) else Fraction(1)
+    found: dict[Kept, dict[tuple[Scalar, ...], Fraction]] = {}
+    for kept, numbers in sorted(query.public_totals, key=lambda each: len(each[0])):
+        name, given = query.level_name(kept), dict(numbers)
+        groups = [*dict.fromkeys(tuple(key[each] for each in kept) for key in leaf.public_keys)]
+        if set(given) != set(groups):
+            raise QueryRefused(
+                f"public_totals of '{name}' must have each of its {len(groups)} groups, and no other"
+                "\nhint: give all of them, or only a level that is known whole"
+            )
+        if any((number / step).denominator != 1 or number < 0 for number in given.values()):
+            raise QueryRefused(f"public_totals of '{name}' must be whole steps of {step}, and not negative")
+        for above, totals in found.items():
+            _refuse_contradiction(query, kept, given, above, totals)
+        found[kept] = {group: given[group] for group in groups}
+    for kept in query.levels:  # sums of what is public are public
+        below = next((each for each in found if set(kept) < set(each)), None)
+        if below is not None and kept not in found:
+            found[kept] = _sums_at(kept, below, found[below])
+    return tuple((kept, tuple(totals.values())) for kept, totals in found.items())
+
+
+_Totals = Mapping[tuple[Scalar, ...], Fraction]
+
+
+def _refuse_contradiction(query: Query, kept: Kept, given: _Totals, above: Kept, totals: _Totals) -> None:
+    names = f"'{query.level_name(above)}' and '{query.level_name(kept)}'"
+    if not set(above) < set(kept):
+        raise QueryRefused(f"public totals of {names} cannot both be held: none is inside the other\nhint: give one")
+    if _sums_at(above, kept, given) != dict(totals):
+        raise QueryRefused(f"public totals of {names} contradict each other\nhint: give one of the two levels")
+
+
+def _sums_at(above: Kept, kept: Kept, given: _Totals) -> dict[tuple[Scalar, ...], Fraction]:
+    """Return the totals of a level above, in the order of its groups."""
+    sums: dict[tuple[Scalar, ...], Fraction] = {}
+    for key, number in given.items():
+        parent = tuple(value for place, value in zip(kept, key, strict=True) if place in above)
+        sums[parent] = sums.get(parent, Fraction(0)) + number
+    return sums
 
 
 def level_weights(query: Query, spend: Spend) -> dict[Kept, float]:
     """Return how much the error of each level counts."""
     given = dict(spend.weights)
-    return {kept: float(given.get(level_name(query, kept), 1)) for kept in query.levels}
+    return {kept: float(given.get(query.level_name(kept), 1)) for kept in query.levels}
 
 
 def level_sizes(query: Query, keys: Sequence[tuple[Scalar, ...]]) -> dict[Kept, int]:

@@ -8,9 +8,11 @@ sums. Names, order of columns, HAVING, ORDER BY, LIMIT and confidence are post-p
 """
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from math import sqrt
 from typing import TYPE_CHECKING, Literal
 
 from tacit.accounting import FOR_KEYS, FOR_NOISE
@@ -263,6 +265,10 @@ class Plan:
     profiles: tuple[Profile, ...] = ()
     cells: "Cells | None" = None
     levels: tuple[PlannedLevel, ...] = ()  # totals of the groups that have separate noise
+    # totals of levels that are public: the number of each group, in the order of its first cell
+    public_totals: tuple[tuple[tuple[int, ...], tuple[Fraction, ...]], ...] = field(
+        default=(), repr=False, compare=False
+    )
     has_others: bool = field(default=False, repr=False, compare=False)  # a NULL key is of the groups that are not shown
     public_rows: int | None = None  # how many rows there are, where the curator declares that in public
     instead_of: NoiseKind | None = None  # the noise that would err less, where the budget has no room for it
@@ -289,6 +295,29 @@ class Plan:
         return (
             replace(self, measured=self.measured[:first], quantiles=()),
             replace(self, measured=self.measured[first:], quantiles=drawn, releases=(), scaling=None, totals=()),
+        )
+
+    def at_level(self, kept: tuple[int, ...]) -> "Plan":
+        """Return a plan of the totals of one level, with noise that errs as the largest of them does after the fit."""
+        keys = self.public_keys or ()
+        scale = float(self.releases[0].scale)
+        known = [(tuple(range(len(self.keys))), 1.0)]
+        known += [(each.kept, (float(each.releases[0].scale) / scale) ** 2) for each in self.levels]
+        trust = 0.0
+        for below, variance in known:
+            if set(kept) <= set(below):
+                inside = Counter(
+                    tuple(key[each] for each in kept)
+                    for key in {tuple(key[at] for at in below): key for key in keys}.values()
+                )
+                trust += 1 / (variance * max(inside.values(), default=1))
+        times = Fraction(round(sqrt(1 / trust) * 4096) or 1, 4096)
+        return replace(
+            self,
+            keys=tuple(self.keys[each] for each in kept),
+            public_keys=tuple(dict.fromkeys(tuple(key[each] for each in kept) for key in keys)),
+            releases=tuple(replace(each, scale=each.scale * times) for each in self.releases),
+            levels=(),
         )
 
     @property

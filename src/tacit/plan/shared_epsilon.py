@@ -14,7 +14,6 @@ from math import log
 from tacit.accounting import noise_delta, rho_within
 from tacit.errors import QueryRefused
 from tacit.plan.bounds.facts import Facts
-from tacit.plan.levels import level_name
 from tacit.plan.plan import Cost, NoiseKind, Plan, Spend, loss_of, question_key
 from tacit.plan.planner import make_plan
 from tacit.plan.split import PARTS_TRIED, ROUNDING, rounded_shares, standard_deviation
@@ -129,7 +128,7 @@ def _made(asked: Sequence[Asked], spends: Sequence[Spend], spend: Spend, noise: 
 
 
 def _share_of(spend: Spend, share: Fraction, query: Query) -> Spend:
-    names = {output.name for output in query.outputs} | {level_name(query, kept) for kept in query.levels}
+    names = {output.name for output in query.outputs} | {query.level_name(kept) for kept in query.levels}
     return replace(
         spend,
         epsilon=spend.epsilon * share,

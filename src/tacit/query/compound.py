@@ -7,14 +7,14 @@ SELECT: MODE(x) beside others, and a SELECT in brackets.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import pairwise, product
 from math import prod
 
 from tacit.errors import QueryRefused
 from tacit.query.after.after_check import kind_of_aggregate
 from tacit.query.kind import value_of
 from tacit.query.limits import PUBLIC_KEYS_MAX
-from tacit.query.nodes import Call, Column, Expression, Key, PostProcessing, Query, Scalar, Type, columns_of
+from tacit.query.nodes import Call, Column, Expression, Key, PostProcessing, Query, Scalar, Type, Value, columns_of
 from tacit.query.typecheck import column_kinds, kind_of
 from tacit.tables import Declaration
 
@@ -166,6 +166,43 @@ def wider(one: Type, two: Type) -> Type:
     if one == two or two == "null":
         return one
     return two if one == "null" else NUMBERS[max(NUMBERS.index(one), NUMBERS.index(two))]
+
+
+# ---- Time: levels that are each inside the one before.
+
+TIME_UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")  # the widest first
+
+
+def refuse_unnested_time(keys: Sequence[Key], levels: Sequence[tuple[int, ...]]) -> None:
+    """Refuse totals of times that are not inside each other: a week may lie in two months.
+
+    It is decided by the keys' expressions, never by rows. A CUBE combines its keys and needs no order.
+    """
+    order = sorted(levels, key=len)
+    if not all(set(one) < set(two) for one, two in pairwise(order)):
+        return
+    added = [place for one, two in pairwise(order) for place in two if place not in one]
+    parts = [(keys[place].name, *_time_part(keys[place].expression)) for place in added]
+    for at, (name, of, unit) in enumerate(parts):
+        for above, its, wider in parts[:at]:
+            if of != its or unit is None or wider is None:
+                continue
+            is_week = "week" in (unit, wider) and min(map(TIME_UNITS.index, (unit, wider))) < TIME_UNITS.index("week")
+            if is_week or TIME_UNITS.index(wider) >= TIME_UNITS.index(unit):
+                why = "a week may lie in two months" if is_week else f"a {wider} is not wider than a {unit}"
+                raise QueryRefused(
+                    f"'{name}' is not inside '{above}', so totals of both do not add up: {why}"
+                    "\nhint: levels that fit are year, quarter, month, day; or week, day"
+                )
+
+
+def _time_part(expression: Expression) -> tuple[Expression, str | None]:
+    """Return the column of a time and the unit that is taken of it; no unit for anything else."""
+    if isinstance(expression, Call) and expression.function in ("date_trunc", "extract"):
+        unit, of = expression.arguments
+        if isinstance(unit, Value) and unit.value in TIME_UNITS:
+            return of, str(unit.value)
+    return expression, "day" if isinstance(expression, Column) else None
 
 
 # ---- Others: the rows of groups that are not shown, as one more listed group in each parent of a tree of keys.

@@ -15,6 +15,7 @@ from tacit.errors import InvalidParameter, QueryRefused, did_you_mean
 from tacit.privacy import Number, decimal_meaning, is_long, positive, whole
 from tacit.query.check import check
 from tacit.query.column_expressions import Col, written
+from tacit.query.compound import refuse_unnested_time
 from tacit.query.kind import value_of
 from tacit.query.limits import LEVELS_MOST
 from tacit.query.literal import fraction_meant, refuse_broken_text
@@ -28,9 +29,11 @@ from tacit.query.nodes import (
     Ordering,
     Output,
     PostProcessing,
+    PublicTotals,
     QuantileOf,
     Query,
     Scalar,
+    level_word,
 )
 from tacit.query.sql.rows import parse_expression
 from tacit.query.sql.sql_text import show_value
@@ -179,6 +182,7 @@ class Frame:
     smallest: int | None = None
     levels: tuple[tuple[int, ...], ...] = ()  # the totals asked with the groups, as places among the keys
     other: bool = False  # the rows of groups that are not shown are one more group
+    public_totals: tuple[PublicTotals, ...] = ()
     within: int = 0  # the work that a row takes before these are there, in steps (`limits.py`)
     # of a join: the columns of each of its tables, as they are called there and in the declaration
     tables: Mapping[str, Mapping[str, str]] | None = None
@@ -211,6 +215,7 @@ def add_keys(
     smallest: object = None,
     totals: object = False,
     other: object = False,
+    public_totals: object = None,
 ) -> Frame:
     """Return the question asked of each group of rows; `keys` lists the public groups, as values, tuples or a frame.
 
@@ -233,8 +238,30 @@ def add_keys(
     levels = levels_asked(len(made), totals)
     if not isinstance(other, bool):
         raise InvalidParameter("other must be True or False\nhint: group_by('town', other=True)")
-    small = read_smallest(smallest)
-    return replace(frame, keys=made, public_keys=listed, smallest=small, levels=levels, other=other)
+    found = replace(frame, keys=made, public_keys=listed, smallest=read_smallest(smallest), levels=levels, other=other)
+    return replace(found, public_totals=read_public_totals(public_totals, names, levels))
+
+
+def read_public_totals(
+    given: object, names: Sequence[str], levels: Sequence[tuple[int, ...]]
+) -> tuple[PublicTotals, ...]:
+    """Return totals that are public, e.g. {"state": {"a": 900, "b": 700}} or {"total": 1600}, by level."""
+    if given is None:
+        return ()
+    hint = "\nhint: group_by('state', 'town', totals=True, public_totals={'state': {'a': 900, 'b': 700}})"
+    known = {level_word(names, levels, kept): kept for kept in levels if len(kept) < len(names)}
+    if not isinstance(given, Mapping) or any(name not in known for name in given):
+        raise InvalidParameter(f"public_totals gives levels their numbers; they are {', '.join(known) or 'none'}{hint}")
+    found = []
+    for name, numbers in given.items():
+        read = []
+        for key, number in (numbers if isinstance(numbers, Mapping) else {(): numbers}).items():
+            parts = key if isinstance(key, tuple) else (key,)
+            if len(parts) != len(known[name]):
+                raise InvalidParameter(f"public_totals of '{name}' needs {len(known[name])} key(s) for a number{hint}")
+            read.append((parts, decimal_meaning(number, name=f"a public total of '{name}'")))
+        found.append((known[name], tuple(read)))
+    return tuple(found)
 
 
 def levels_asked(keys: int, totals: object) -> tuple[tuple[int, ...], ...]:
@@ -293,14 +320,18 @@ def make_query(
         after=after or PostProcessing(),
     )
     checked = check(query, frame.declaration, within=frame.within)
-    refuse_others(checked, other=frame.other)
-    return replace(checked, levels=frame.levels, other=frame.other)
+    refuse_unfit(checked, other=frame.other, has_public=bool(frame.public_totals))
+    refuse_unnested_time(checked.keys, frame.levels)
+    return replace(checked, levels=frame.levels, other=frame.other, public_totals=frame.public_totals)
 
 
-def refuse_others(query: Query, *, other: bool) -> None:
-    """Refuse one group for all that are not shown beside a choice of groups."""
-    if other and any(output.aggregate.kind == "top" for output in query.outputs):
+def refuse_unfit(query: Query, *, other: bool, has_public: bool) -> None:
+    """Refuse one group for all that are not shown beside a choice of groups, and public totals of other numbers."""
+    kinds = [output.aggregate.kind for output in query.outputs]
+    if other and "top" in kinds:
         raise QueryRefused("a ranking shows keys without counts, and has no others\nhint: leave out the others")
+    if has_public and kinds not in (["count"], ["sum"]):
+        raise QueryRefused("public totals are of one count or one sum\nhint: ask it by itself")
 
 
 def default_name(frame: Frame, asked: AggregateSpec) -> str:

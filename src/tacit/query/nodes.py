@@ -4,10 +4,11 @@ Three nodes are enough for row expressions: a column, a literal, and a call of a
 (`query/language/catalogue.py`); operators are calls too. SQL, engines and a table's contents are left to other modules.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from fractions import Fraction
+from itertools import pairwise
 from typing import Literal as OneOf
 
 # The nodes of a row expression. A decimal is an exact base-ten number; an int or decimal never becomes a float unasked.
@@ -364,6 +365,21 @@ def free_name(name: str, taken: Iterable[str]) -> str:
     return made
 
 
+TOTAL = "total"  # what the level of all groups together is called
+
+
+def level_word(names: Sequence[str], levels: Sequence[tuple[int, ...]], kept: tuple[int, ...]) -> str:
+    """Return what a level is called: by its last key in a ROLLUP, otherwise by all of its keys."""
+    order = sorted(levels, key=len)
+    is_chain = all(set(one) < set(two) for one, two in pairwise(order))
+    own = [names[each] for each in kept]
+    return (own[-1] if is_chain else ", ".join(own)) if own else TOTAL
+
+
+# A level, by the places of its keys, and the public number of each of its groups.
+PublicTotals = tuple[tuple[int, ...], tuple[tuple[tuple[Scalar, ...], Fraction], ...]]
+
+
 @dataclass(frozen=True)
 class Query:
     """A whole question about one protected table."""
@@ -383,7 +399,13 @@ class Query:
     relation: Relation | None = None
     # the totals that are asked with the groups: the places of the keys of each level, the groups' own first
     levels: tuple[tuple[int, ...], ...] = field(default=(), repr=False)
+    # totals that are public, by the places of their level's keys: each group's keys, and its number
+    public_totals: tuple[PublicTotals, ...] = field(default=(), repr=False)
     # whether the rows of groups that are not shown are one more group, in each parent of a tree of keys
     other: bool = field(default=False, repr=False)
     # the text's names for columns of that relation, if they differ
     names: tuple[tuple[str, str], ...] = field(default=(), compare=False, repr=False)
+
+    def level_name(self, kept: tuple[int, ...]) -> str:
+        """Return what `weights` and `error` call a level."""
+        return level_word([key.name for key in self.keys], self.levels, kept)

@@ -19,6 +19,7 @@ from tacit.errors import InvalidParameter, QueryRefused, TacitError
 from tacit.json_wire import scalar_from, scalar_record
 from tacit.privacy import from_text, positive, to_text, whole
 from tacit.query.check import check
+from tacit.query.compound import refuse_unnested_time
 from tacit.query.frame import (
     AggregateSpec,
     Frame,
@@ -28,7 +29,7 @@ from tacit.query.frame import (
     levels_asked,
     named_or_expression,
     read_smallest,
-    refuse_others,
+    refuse_unfit,
 )
 from tacit.query.frame_relations import frame_side, joined_frame, per_unit
 from tacit.query.joins import TABLES_MAX, Side
@@ -45,6 +46,7 @@ from tacit.query.nodes import (
     Ordering,
     Output,
     PostProcessing,
+    PublicTotals,
     Query,
     Relation,
     TableRows,
@@ -97,6 +99,7 @@ def question_record(query: Query) -> dict[str, Any]:
         **({} if query.smallest is None else {"smallest": query.smallest}),
         **({"levels": written(query.levels)} if query.levels else {}),
         **({"other": True} if query.other else {}),
+        **({"public_totals": _totals_record(query)} if query.public_totals else {}),
         "outputs": written(query.outputs),
         "having": written(after.having),
         "order": written(after.order),
@@ -116,9 +119,16 @@ def question_from(record: object, declaration: Declaration, within: int = 0) -> 
         query = _query(record)
         _refuse_others(query, declaration)
         checked = check(query, declaration, within=within)
-    refuse_others(checked, other=query.other)
+    refuse_unfit(checked, other=query.other, has_public=bool(query.public_totals))
+    refuse_unnested_time(checked.keys, _levels(query.levels, len(checked.keys)))
+    for kept, numbers in query.public_totals:
+        if kept not in query.levels or any(len(key) != len(kept) for key, _ in numbers):
+            raise QueryRefused(f"public totals are of a level{_LACKING}")
     checked = replace(
-        checked, levels=_levels(query.levels, len(checked.keys)), other=query.other and bool(checked.keys)
+        checked,
+        levels=_levels(query.levels, len(checked.keys)),
+        public_totals=query.public_totals,
+        other=query.other and bool(checked.keys),
     )
     named = [*(key.name for key in checked.keys), *(output.name for output in checked.outputs)]
     if sorted(checked.columns) != sorted(named):
@@ -237,7 +247,7 @@ def _pairs_record(on: Any) -> list[list[Any]]:
 
 def _query(record: object) -> Query:
     names = ("format", "table", "where", "keys", "public_keys", "outputs", "having", "order", "limit", "offset")
-    given = as_object(record, (*names, "columns", "smallest", "levels", "other"), "a question")
+    given = as_object(record, (*names, "columns", "smallest", "levels", "other", "public_totals"), "a question")
     if given.get("format") != FORMAT:
         raise InvalidParameter(f"the question's format is not {FORMAT}\nhint: use a client of this server's version")
     after = PostProcessing(
@@ -257,9 +267,22 @@ def _query(record: object) -> Query:
             tuple(as_list(level, "a level", KEYS_MAX)) for level in as_list(given.get("levels"), "levels", 64)
         ),
         other=given.get("other") is True,
+        public_totals=tuple(map(_public_totals, as_list(given.get("public_totals"), "public_totals", KEYS_MAX))),
         after=after,
         columns=tuple(as_text(each, "a column") for each in as_list(given.get("columns"), "columns", 2 * OUTPUTS_MAX)),
     )
+
+
+def _totals_record(query: Query) -> list[Any]:
+    return [
+        [list(kept), [[[scalar_record(part) for part in key], to_text(number)] for key, number in numbers]]
+        for kept, numbers in query.public_totals
+    ]
+
+
+def _public_totals(record: Any) -> PublicTotals:
+    kept, numbers = record
+    return tuple(kept), tuple((_public_key(key), from_text(number)) for key, number in numbers)
 
 
 def _levels(given: tuple[tuple[Any, ...], ...], keys: int) -> tuple[tuple[int, ...], ...]:

@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from tacit.privacy import decimal_meaning
 from tacit.query.check import check
-from tacit.query.compound import Branch, grouping_name
+from tacit.query.compound import Branch, grouping_name, refuse_unnested_time
 from tacit.query.joins import NamedRows
 from tacit.query.kind import INT, value_of
 from tacit.query.limits import LEVELS_MOST
@@ -140,6 +140,8 @@ class Statement:
         query = check(query, self.rows.declaration, names=self.rows.columns, within=self.rows.steps, more=more)
         query = replace(query, other=self.other)
         levels = self.levels or (tuple(key.name for key in query.keys),)
+        names_of_keys = [key.name for key in query.keys]
+        refuse_unnested_time(query.keys, [tuple(map(names_of_keys.index, level)) for level in levels])
         return Branch(query, levels, self.asides.finished(query, names))
 
     # --- the SELECT list ---
