@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from tacit.cli.ask import check_output, write_text
-from tacit.cli.options import AskOptions, open_question, with_options
+from tacit.cli.options import AskOptions, argument, flag, open_question, option, required, with_options
 from tacit.cli.screen import check_plot, say, working
 from tacit.errors import InvalidParameter, SelfTestFailed, json_text
 
@@ -76,16 +76,13 @@ def audit(
 
 
 @app.command(name=MECHANISM, hidden=True)
+@with_options
 def mechanism(
-    name: Annotated[str, typer.Argument(help="A mechanism; `tacit audit --list` names them.")],
+    name: str = argument("", "A mechanism; `tacit audit --list` names them."),
     *,
-    epsilon: Annotated[str, typer.Option(metavar="E", help="The loss that is claimed.")],
-    delta: Annotated[
-        str | None, typer.Option(metavar="D", help="The delta that is claimed, for those with one.")
-    ] = None,
-    shortage: Annotated[
-        str, typer.Option(metavar="S", help="Plant a fault: this fraction of the noise missing.")
-    ] = "0",
+    epsilon: str = required("E", "The loss that is claimed."),
+    delta: str | None = option("D", help="The delta that is claimed, for those with one."),
+    shortage: str = option("S", help="Plant a fault: this fraction of the noise missing.", default="0"),
     draws: Draws = None,
     confidence: Confidence = SURE,
     as_json: AsJson = False,
@@ -106,9 +103,10 @@ def mechanism(
 
 
 @app.command(name="all")
+@with_options
 def audit_all(
     *,
-    epsilon: Annotated[str, typer.Option(metavar="E", help="The loss that is claimed.")] = "1",
+    epsilon: str = option("E", help="The loss that is claimed.", default="1"),
     draws: Draws = None,
     as_json: AsJson = False,
 ) -> None:
@@ -169,21 +167,18 @@ def audit_ask(options: AskOptions) -> None:
 
 
 @app.command(name="callable")
+@with_options
 def audit_callable(
-    target: Annotated[str, typer.Argument(metavar="MODULE:FUNCTION", help="A function of one input.")],
+    target: str = argument("MODULE:FUNCTION", "A function of one input."),
     *,
-    d0: Annotated[str, typer.Option(metavar="JSON", help="One input, as JSON; other input is read as text.")],
-    d1: Annotated[str, typer.Option(metavar="JSON", help="A neighbouring input.")],
-    epsilon: Annotated[str, typer.Option(metavar="E", help="The loss that is claimed.")],
-    delta: Annotated[str, typer.Option(metavar="D", help="The delta that is claimed.")] = "0",
+    d0: str = required("JSON", "One input, as JSON; other input is read as text."),
+    d1: str = required("JSON", "A neighbouring input."),
+    epsilon: str = required("E", "The loss that is claimed."),
+    delta: str = option("D", help="The delta that is claimed.", default="0"),
     draws: Draws = None,
     confidence: Confidence = SURE,
-    seconds: Annotated[
-        float, typer.Option(metavar="S", help="The seconds to audit a function that is too slow for all draws.")
-    ] = 60.0,
-    batch: Annotated[
-        bool, typer.Option("--batch", help="The function takes (input, n) and returns n outputs.")
-    ] = False,
+    seconds: float = option("S", help="The seconds to audit a function that is too slow for all draws.", default=60.0),
+    batch: bool = flag(help="The function takes (input, n) and returns n outputs.", name="--batch"),
     as_json: AsJson = False,
     plot: Plot = None,
 ) -> None:
@@ -244,10 +239,10 @@ def _show(found: "AuditResult", *, as_json: bool, plot: str | None) -> None:
         raise typer.Exit(EXIT_VIOLATED)
 
 
+@with_options
 def selftest(
-    compiled: Annotated[
-        bool, typer.Option("--compiled", help="also check the kernel's machine code, if it is compiled")
-    ] = False,
+    *,
+    compiled: bool = flag(help="also check the kernel's machine code, if it is compiled", name="--compiled"),
 ) -> None:
     """Check that this installation works: randomness, noise tables, engine and ledger. The check takes a few seconds,
     uses made-up rows and a ledger in memory, and spends no budget.

@@ -1,12 +1,12 @@
 """`tacit budget`: each table's budget, its spending and the rest; `grant` and `revoke` change it, for the record."""
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from tacit.cli.books import LedgerPath, ServerAddress, connected, opened_here
-from tacit.cli.options import whole_number
+from tacit.cli.options import argument, flag, option, with_options
 from tacit.cli.screen import say
 from tacit.errors import InvalidParameter
 
@@ -37,24 +37,19 @@ def budget(context: typer.Context, *, ledger: LedgerPath = None, server: ServerA
 
 
 @app.command()
+@with_options
 def grant(
     context: typer.Context,
-    table: Annotated[str, typer.Argument(help="The table's name.")],
+    table: str = argument("", "The table's name."),
     *,
-    epsilon: Annotated[str | None, typer.Option(metavar="E", help="The new budget's epsilon.")] = None,
-    delta: Annotated[str, typer.Option(metavar="D", help="Its delta.")] = "0",
-    rho: Annotated[str | None, typer.Option(metavar="R", help="Or a budget in rho (zCDP).")] = None,
-    analyst: Annotated[str | None, typer.Option(metavar="NAME", help="For one analyst; '*' for each.")] = None,
-    period: Annotated[
-        str | None, typer.Option(metavar="P", help="Per day, month or year; without it, for life.")
-    ] = None,
-    population: Annotated[
-        int | None, typer.Option(parser=whole_number, metavar="N", help="How many people the data is about.")
-    ] = None,
-    accept_large_delta: Annotated[
-        bool, typer.Option("--accept-large-delta", help="Accept a delta that is too large.")
-    ] = False,
-    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why, for the record.")] = "",
+    epsilon: str | None = option("E", help="The new budget's epsilon."),
+    delta: str = option("D", help="Its delta.", default="0"),
+    rho: str | None = option("R", help="Or a budget in rho (zCDP)."),
+    analyst: str | None = option("NAME", help="For one analyst; '*' for each."),
+    period: str | None = option("P", help="Per day, month or year; without it, for life."),
+    population: int | None = option("N", help="How many people the data is about."),
+    accept_large_delta: bool = flag(help="Accept a delta that is too large.", name="--accept-large-delta"),
+    reason: str = option("TEXT", help="Why, for the record.", default=""),
     ledger: LedgerPath = None,
     server: ServerAddress = None,
 ) -> None:
@@ -93,13 +88,14 @@ def grant(
 
 
 @app.command()
+@with_options
 def revoke(
     context: typer.Context,
-    table: Annotated[str, typer.Argument(help="The table's name.")],
+    table: str = argument("", "The table's name."),
     *,
-    analyst: Annotated[str | None, typer.Option(metavar="NAME", help="Of one analyst; '*' for each.")] = None,
-    period: Annotated[str | None, typer.Option(metavar="P", help="The one per day, month or year.")] = None,
-    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why, for the record.")] = "",
+    analyst: str | None = option("NAME", help="Of one analyst; '*' for each."),
+    period: str | None = option("P", help="The one per day, month or year."),
+    reason: str = option("TEXT", help="Why, for the record.", default=""),
     ledger: LedgerPath = None,
     server: ServerAddress = None,
 ) -> None:

@@ -17,7 +17,7 @@ import typer
 
 from tacit.cli.books import ServerAddress, connected
 from tacit.cli.budget import NO_TABLES
-from tacit.cli.options import known_table, named, read_ends, read_key_list, whole_number
+from tacit.cli.options import argument, known_table, named, option, read_ends, read_key_list, whole_number, with_options
 from tacit.cli.screen import say
 from tacit.errors import InvalidParameter, LedgerError, QueryRefused, TacitError
 from tacit.files import read_small
@@ -70,36 +70,23 @@ GroupsBound = Annotated[
 ]
 
 
+@with_options
 def init(
-    source: Annotated[
-        str, typer.Argument(metavar="SOURCE", help="A Parquet or CSV file, a glob, a.duckdb?table=t, or an address.")
-    ],
+    source: str = argument("SOURCE", "A Parquet or CSV file, a glob, a.duckdb?table=t, or an address."),
     *,
-    name: Annotated[str | None, typer.Option(metavar="NAME", help="The table's name, if not the file's.")] = None,
-    unit: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN|ROW",
-            help="The column of people (one value per person); ROW if each row is a person.",
-        ),
-    ] = None,
+    name: str | None = option("NAME", help="The table's name, if not the file's."),
+    unit: str | None = option(
+        "COLUMN|ROW", help="The column of people (one value per person); ROW if each row is a person."
+    ),
     rows_per_unit: RowsBound = None,
     groups_per_unit: GroupsBound = None,
-    budget: Annotated[str | None, typer.Option(metavar="E", help="The epsilon that may ever be spent.")] = None,
-    delta: Annotated[str | None, typer.Option(metavar="D", help="The budget's delta.")] = None,
-    between: Annotated[
-        Repeated, typer.Option(metavar="COLUMN=LOW:HIGH", help="A column's public range. Can be repeated.")
-    ] = None,
-    keys: Annotated[
-        Repeated, typer.Option(metavar="COLUMN=A,B", help="A column's public groups. Can be repeated.")
-    ] = None,
-    type: Annotated[
-        Repeated, typer.Option(metavar="COLUMN=TYPE", help="Read a column as this type; CSV is text. Can be repeated.")
-    ] = None,
-    output: Annotated[str, typer.Option(metavar="FILE", help="The catalog to write, or to add to.")] = "tacit.toml",
-    asking: Annotated[
-        bool, typer.Option("--ask/--no-ask", help="Ask for the missing flags; only on a terminal.")
-    ] = True,
+    budget: str | None = option("E", help="The epsilon that may ever be spent."),
+    delta: str | None = option("D", help="The budget's delta."),
+    between: Repeated = option("COLUMN=LOW:HIGH", help="A column's public range. Can be repeated."),
+    keys: Repeated = option("COLUMN=A,B", help="A column's public groups. Can be repeated."),
+    type: Repeated = option("COLUMN=TYPE", help="Read a column as this type; CSV is text. Can be repeated."),
+    output: str = option("FILE", help="The catalog to write, or to add to.", default="tacit.toml"),
+    asking: bool = option(help="Ask for the missing flags; only on a terminal.", name="--ask/--no-ask", default=True),
 ) -> None:
     """Write a tacit.toml that declares a table, so that questions only need the table's name.
 
@@ -368,11 +355,10 @@ CHECKED = (
 )
 
 
+@with_options
 def tables(
     *,
-    catalog: Annotated[
-        str | None, typer.Option(metavar="FILE", help="The catalog, if not ./tacit.toml.", show_default=False)
-    ] = None,
+    catalog: str | None = option("FILE", help="The catalog, if not ./tacit.toml.", show_default=False),
     server: ServerAddress = None,
 ) -> None:
     """List the tables of the tacit.toml, or of a server: unit, bounds, public facts, budget and the rest of it.

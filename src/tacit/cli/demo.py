@@ -12,10 +12,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
+from tacit.cli.options import argument, flag, option, with_options
 from tacit.cli.outside import demo_of
 from tacit.cli.screen import check_plot
 from tacit.cli.serve import has_server, require_server
@@ -120,27 +121,20 @@ tacit ask ...                            the same words, for an answer; --plot w
 tacit init visits.parquet                declares it once, in a tacit.toml; then: tacit ask visits "SELECT ..." """
 
 
+@with_options
 def demo(
-    what: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[overfitting]",
-            help="Another story: overfitting, of holdouts that are fooled (in the package tacit-classroom).",
-        ),
-    ] = None,
+    what: str | None = argument(
+        "[overfitting]",
+        "Another story: overfitting, of holdouts that are fooled (in the package tacit-classroom).",
+        default=None,
+    ),
     *,
-    keep: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the made-up table here too, to ask it yourself.")
-    ] = None,
-    plot: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="With overfitting: also draw it, as .png, .svg or .html."),
-    ] = None,
-    serve: Annotated[
-        bool,
-        typer.Option("--serve", help="Show it in the browser: links sign in ada, the curator, and ben, an analyst."),
-    ] = False,
-    port: Annotated[int, typer.Option(metavar="N", help="With --serve: the port; 0 is any that is free.")] = 8765,
+    keep: Path | None = option("FILE", help="Write the made-up table here too, to ask it yourself."),
+    plot: Path | None = option("FILE", help="With overfitting: also draw it, as .png, .svg or .html."),
+    serve: bool = flag(
+        help="Show it in the browser: links sign in ada, the curator, and ben, an analyst.", name="--serve"
+    ),
+    port: int = option("N", help="With --serve: the port; 0 is any that is free.", default=8765),
 ) -> None:
     """Show what Tacit does, on made-up data, in a few seconds.
 

@@ -4,20 +4,17 @@ and epsilon.
 `tradeoff` computes any one of the three from the other two. Both are free and read no data.
 """
 
-from typing import Annotated
-
-import typer
-
-from tacit.cli.options import whole_number
+from tacit.cli.options import argument, option, required, with_options
 from tacit.cli.screen import check_plot, say
 
 
+@with_options
 def explain(
     *,
-    epsilon: Annotated[str, typer.Option(help="The loss, e.g. 1 or 0.1.")],
-    delta: Annotated[str, typer.Option(help="The probability that the promise fails, e.g. 1e-6.")] = "0",
-    prior: Annotated[list[str] | None, typer.Option(help="A belief before, e.g. 0.1; may be given often.")] = None,
-    group: Annotated[list[int] | None, typer.Option(help="The size of a group; may be given often.")] = None,
+    epsilon: str = required("", "The loss, e.g. 1 or 0.1."),
+    delta: str = option(help="The probability that the promise fails, e.g. 1e-6.", default="0"),
+    prior: list[str] | None = option(help="A belief before, e.g. 0.1; may be given often."),
+    group: list[int] | None = option(help="The size of a group; may be given often."),
 ) -> None:
     """Explain a guarantee: the most that an attacker could learn about a person.
 
@@ -34,17 +31,18 @@ def explain(
     say(str(found))
 
 
+@with_options
 def tradeoff(
-    kind: Annotated[str, typer.Argument(help="mean, fraction, counts or maximum.")],
+    kind: str = argument("", "mean, fraction, counts or maximum."),
     *,
-    people: Annotated[int | None, typer.Option(parser=whole_number, help="How many people there are.")] = None,
-    error: Annotated[str | None, typer.Option(help="The error to live with, as a share, e.g. 0.01 or 1%.")] = None,
-    epsilon: Annotated[str | None, typer.Option(help="The loss, e.g. 1.")] = None,
-    k: Annotated[int, typer.Option("--k", help="How many counts or options.")] = 1,
-    touched: Annotated[int | None, typer.Option(help="How many of the k one person can be in.")] = None,
-    delta: Annotated[str, typer.Option(help="The probability that Gaussian noise's promise fails.")] = "1e-6",
-    confidence: Annotated[str, typer.Option(help="How often the error holds.")] = "0.95",
-    plot: Annotated[str | None, typer.Option(help="Also draw it: a path that ends in .png, .svg or .html.")] = None,
+    people: int | None = option(help="How many people there are."),
+    error: str | None = option(help="The error to live with, as a share, e.g. 0.01 or 1%."),
+    epsilon: str | None = option(help="The loss, e.g. 1."),
+    k: int = option(help="How many counts or options.", name="--k", default=1),
+    touched: int | None = option(help="How many of the k one person can be in."),
+    delta: str = option(help="The probability that Gaussian noise's promise fails.", default="1e-6"),
+    confidence: str = option(help="How often the error holds.", default="0.95"),
+    plot: str | None = option(help="Also draw it: a path that ends in .png, .svg or .html."),
 ) -> None:
     """Show what people, error and epsilon cost each other, central and local side by side. Leave one of them out.
 

@@ -4,12 +4,20 @@ Questions learn missing facts by themselves, for a part of their epsilon. Learni
 the cost, or who plans the errors of questions before the first one.
 """
 
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from tacit.cli.books import LedgerPath, opened_here
-from tacit.cli.options import TableOptions, find_entry, open_table, opening, with_options
+from tacit.cli.options import (
+    TableOptions,
+    argument,
+    find_entry,
+    flag,
+    open_table,
+    opening,
+    option,
+    required,
+    with_options,
+)
 from tacit.cli.screen import say, working
 from tacit.errors import QueryRefused, did_you_mean
 
@@ -23,14 +31,10 @@ Repeated = list[str] | None
 def learn(
     options: TableOptions,
     *,
-    epsilon: Annotated[str, typer.Option(metavar="E", help="The most that all of it may cost.")],
-    by: Annotated[
-        Repeated, typer.Option(metavar="COLUMN", help="A column that questions will group by. Can be repeated.")
-    ] = None,
-    column: Annotated[
-        Repeated, typer.Option(metavar="COLUMN", help="A column that they will add up or average. Can be repeated.")
-    ] = None,
-    again: Annotated[bool, typer.Option("--again", help="Learn anew what is known, and pay for it again.")] = False,
+    epsilon: str = required("E", "The most that all of it may cost."),
+    by: Repeated = option("COLUMN", help="A column that questions will group by. Can be repeated."),
+    column: Repeated = option("COLUMN", help="A column that they will add up or average. Can be repeated."),
+    again: bool = flag(help="Learn anew what is known, and pay for it again.", name="--again"),
 ) -> None:
     """Learn how much people have and how large values are, once, so that questions need no bounds.
 
@@ -45,11 +49,12 @@ def learn(
     say(str(learned) if learned else "No charge was made: these facts are known already. tacit facts shows them.")
 
 
+@with_options
 def facts(
-    table: Annotated[str, typer.Argument(metavar="TABLE", help="The table's name.")],
+    table: str = argument("TABLE", "The table's name."),
     *,
-    catalog: Annotated[str | None, typer.Option(metavar="FILE", help="The catalog, if not ./tacit.toml.")] = None,
-    analyst: Annotated[str | None, typer.Option(metavar="NAME", help="An analyst with a personal budget.")] = None,
+    catalog: str | None = option("FILE", help="The catalog, if not ./tacit.toml."),
+    analyst: str | None = option("NAME", help="An analyst with a personal budget."),
     ledger: LedgerPath = None,
 ) -> None:
     """Show what is known of a table, since when and for how much: free, and no row is read.

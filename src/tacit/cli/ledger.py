@@ -7,12 +7,12 @@ import json
 from collections import deque
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from tacit.cli.books import LedgerPath, ServerAddress, connected, ledger_here, opened_book, opened_here
-from tacit.cli.options import whole_number
+from tacit.cli.options import argument, flag, option, required, with_options
 from tacit.cli.screen import say
 from tacit.errors import InvalidParameter
 from tacit.files import read_small
@@ -33,10 +33,11 @@ def ledger_command() -> None:
 
 
 @app.command()
+@with_options
 def show(
-    number: Annotated[int | None, typer.Argument(metavar="[N]", help="One entry, in full.")] = None,
+    number: int | None = argument("[N]", "One entry, in full.", default=None),
     *,
-    last: Annotated[int, typer.Option("--last", metavar="N", help="How many entries, from the end.")] = 20,
+    last: int = option("N", help="How many entries, from the end.", name="--last", default=20),
     ledger: LedgerPath = None,
     server: ServerAddress = None,
 ) -> None:
@@ -79,9 +80,10 @@ def verify(*, ledger: LedgerPath = None) -> None:
 
 
 @app.command()
+@with_options
 def export(
     *,
-    output: Annotated[str | None, typer.Option(metavar="FILE", help="Where to; without it, to the screen.")] = None,
+    output: str | None = option("FILE", help="Where to; without it, to the screen."),
     ledger: LedgerPath = None,
     server: ServerAddress = None,
 ) -> None:
@@ -107,8 +109,9 @@ def export(
 
 
 @app.command()
+@with_options
 def backup(
-    file: Annotated[str, typer.Argument(help="The target: a new file, or a PostgreSQL schema without a ledger.")],
+    file: str = argument("", "The target: a new file, or a PostgreSQL schema without a ledger."),
     *,
     ledger: LedgerPath = None,
 ) -> None:
@@ -123,8 +126,9 @@ def backup(
 
 
 @app.command()
+@with_options
 def restore(
-    file: Annotated[str, typer.Argument(help="The backup.")],
+    file: str = argument("", "The backup."),
     *,
     ledger: LedgerPath = None,
 ) -> None:
@@ -140,12 +144,11 @@ def restore(
 
 
 @app.command(name="change-key")
+@with_options
 def change_key(
     *,
-    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why, for the record.")],
-    output: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Where to write the new key, if not in its place in $TACIT_HOME.")
-    ] = None,
+    reason: str = required("TEXT", "Why, for the record."),
+    output: str | None = option("FILE", help="Where to write the new key, if not in its place in $TACIT_HOME."),
     ledger: LedgerPath = None,
 ) -> None:
     """Sign the ledger with a fresh key from here on: an entry, signed by the old key, names the new one.
@@ -164,9 +167,10 @@ def change_key(
 
 
 @app.command()
+@with_options
 def accept(
     *,
-    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why this copy is the one to go on with.")],
+    reason: str = required("TEXT", "Why this copy is the one to go on with."),
     ledger: LedgerPath = None,
 ) -> None:
     """Continue with a ledger that is older than the last answer of this machine, for the record.
@@ -181,9 +185,10 @@ def accept(
 
 
 @app.command()
+@with_options
 def clock(
     *,
-    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why the clock is right now.")],
+    reason: str = required("TEXT", "Why the clock is right now."),
     ledger: LedgerPath = None,
 ) -> None:
     """Set a ledger's time to the clock's, for the record.
@@ -301,16 +306,13 @@ def _sums(record: dict[str, Any]) -> str:
 CERTIFICATE_BYTES_MAX = 1 << 28
 
 
+@with_options
 def certificate(
-    what: Annotated[
-        str, typer.Argument(metavar="NUMBER|verify", help="The answer's entry (or its charge's); or verify.")
-    ],
-    file: Annotated[str | None, typer.Argument(metavar="[FILE]", help="With verify: the certificate.")] = None,
+    what: str = argument("NUMBER|verify", "The answer's entry (or its charge's); or verify."),
+    file: str | None = argument("[FILE]", "With verify: the certificate.", default=None),
     *,
-    registry: Annotated[
-        bool, typer.Option("--registry", help="Write the fields of the public registry of deployments, as YAML.")
-    ] = False,
-    output: Annotated[str | None, typer.Option(metavar="FILE", help="Where to; without it, to the screen.")] = None,
+    registry: bool = flag(help="Write the fields of the public registry of deployments, as YAML.", name="--registry"),
+    output: str | None = option("FILE", help="Where to; without it, to the screen."),
     ledger: LedgerPath = None,
     server: ServerAddress = None,
 ) -> None:
@@ -339,12 +341,13 @@ def certificate(
         Path(output).write_text(text + "\n", encoding="utf-8")
 
 
+@with_options
 def note(
-    number: Annotated[int, typer.Argument(parser=whole_number, metavar="NUMBER", help="The answer's entry.")],
+    number: int = argument("NUMBER", "The answer's entry."),
     *,
-    language: Annotated[str, typer.Option(metavar="L", help="en or de.")] = "en",
-    title: Annotated[str | None, typer.Option(metavar="TEXT", help="The published table's title.")] = None,
-    output: Annotated[str | None, typer.Option(metavar="FILE", help="Where to; without it, to the screen.")] = None,
+    language: str = option("L", help="en or de.", default="en"),
+    title: str | None = option("TEXT", help="The published table's title."),
+    output: str | None = option("FILE", help="Where to; without it, to the screen."),
     ledger: LedgerPath = None,
     server: ServerAddress = None,
 ) -> None:

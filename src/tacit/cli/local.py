@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tacit.cli.options import argument, flag, option, with_options
 from tacit.cli.screen import check_plot, say, working
 from tacit.errors import InvalidParameter, json_text
 from tacit.files import read_small
@@ -37,16 +38,15 @@ def local() -> None:
 
 
 @app.command()
+@with_options
 def choose(
     *,
     epsilon: Epsilon,
-    people: Annotated[int, typer.Option(metavar="N", help="About how many will report.")] = 10_000,
+    people: int = option("N", help="About how many will report.", default=10_000),
     domain: Domain = None,
     size: Size = None,
     between: Between = None,
-    delta: Annotated[
-        str | None, typer.Option(metavar="D", help="Also show the central loss, if reports are shuffled.")
-    ] = None,
+    delta: str | None = option("D", help="Also show the central loss, if reports are shuffled."),
 ) -> None:
     """Show which protocol errs least, and by how much. Free.
 
@@ -66,19 +66,17 @@ def choose(
 
 
 @app.command()
+@with_options
 def report(
-    values: Annotated[Path | None, typer.Argument(metavar="VALUES", help="Answers, one a line; else stdin.")] = None,
+    values: Path | None = argument("VALUES", "Answers, one a line; else stdin.", default=None),
     *,
     epsilon: Epsilon,
-    protocol: Annotated[str, typer.Option(metavar="NAME", help="A protocol, or auto for the best.")] = "auto",
+    protocol: str = option("NAME", help="A protocol, or auto for the best.", default="auto"),
     domain: Domain = None,
     size: Size = None,
     between: Between = None,
-    epoch: Annotated[str, typer.Option(metavar="TEXT", help="The round these reports belong to.")] = "",
-    output: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Where to: .jsonl, .parquet or .bin; JSON lines on stdout if left out."),
-    ] = None,
+    epoch: str = option("TEXT", help="The round these reports belong to.", default=""),
+    output: Path | None = option("FILE", help="Where to: .jsonl, .parquet or .bin; JSON lines on stdout if left out."),
 ) -> None:
     """Turn answers into reports: perturbed here, before anything is sent.
 
@@ -99,16 +97,15 @@ def report(
 
 
 @app.command()
+@with_options
 def estimate(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Files of reports of one survey.")],
+    files: list[Path] = argument("FILE...", "Files of reports of one survey."),
     *,
-    format: Annotated[str, typer.Option(metavar="table|json", help="How it is written.")] = "table",
-    confidence: Annotated[str, typer.Option(metavar="P", help="How often an interval holds the truth.")] = "0.95",
-    plot: Annotated[str | None, typer.Option(metavar="FILE", help="Also draw it, as .png, .svg or .html.")] = None,
-    fakes: Annotated[
-        str | None, typer.Option(metavar="SHARE", help="Also say how far this share of fakes could move a count.")
-    ] = None,
-    repeats: Annotated[bool, typer.Option("--repeats", help="Count a repeated report every time.")] = False,
+    format: str = option("table|json", help="How it is written.", default="table"),
+    confidence: str = option("P", help="How often an interval holds the truth.", default="0.95"),
+    plot: str | None = option("FILE", help="Also draw it, as .png, .svg or .html."),
+    fakes: str | None = option("SHARE", help="Also say how far this share of fakes could move a count."),
+    repeats: bool = flag(help="Count a repeated report every time.", name="--repeats"),
 ) -> None:
     """Estimate from reports what everyone answered, with intervals; a report counts once.
 

@@ -17,6 +17,7 @@ from tacit.cli.options import (
     REQUEST,
     Repeated,
     TableOptions,
+    argument,
     flag,
     open_table,
     opening,
@@ -132,12 +133,10 @@ def score(
     options: TableOptions,
     *,
     epsilon: Epsilon,
-    holdout: Annotated[
-        str, typer.Option("--holdout", metavar="SHARE", help="The share that was set aside when it was fitted.")
-    ] = "0.2",
-    even_if_seen: Annotated[
-        bool, typer.Option("--even-if-seen", help="Score people it was fitted on too, and say so.")
-    ] = False,
+    holdout: str = option(
+        "SHARE", help="The share that was set aside when it was fitted.", name="--holdout", default="0.2"
+    ),
+    even_if_seen: bool = flag(help="Score people it was fitted on too, and say so.", name="--even-if-seen"),
     as_json: Json = False,
     request_id: Request = None,
 ) -> None:
@@ -178,12 +177,13 @@ def show(saved: Saved, *, as_json: Json = False) -> None:
 
 
 @app.command()
+@with_options
 def predict(
     saved: Saved,
-    rows: Annotated[str, typer.Argument(metavar="ROWS", help="A Parquet or CSV file of rows that you may see.")],
+    rows: str = argument("ROWS", "A Parquet or CSV file of rows that you may see."),
     *,
-    chances: Annotated[bool, typer.Option("--chances", help="Of classes: the probability of each.")] = False,
-    output: Annotated[str | None, typer.Option(metavar="FILE", help="Write it to a CSV file.")] = None,
+    chances: bool = flag(help="Of classes: the probability of each.", name="--chances"),
+    output: str | None = option("FILE", help="Write it to a CSV file."),
     as_json: Json = False,
 ) -> None:
     """Predict for rows that you may see: free, since the model is already private.
@@ -209,11 +209,10 @@ def predict(
 
 
 @app.command()
+@with_options
 def sql(
     saved: Saved,
-    dialect: Annotated[
-        str | None, typer.Option(metavar="DATABASE", help="The SQL dialect: duckdb, postgres, sqlite, spark, ...")
-    ] = None,
+    dialect: str | None = option("DATABASE", help="The SQL dialect: duckdb, postgres, sqlite, spark, ..."),
 ) -> None:
     """Print a saved model as SQL, escaped for a database: a SELECT, or an expression if the model is linear.
 

@@ -41,24 +41,30 @@ KEYWORD = inspect.Parameter.KEYWORD_ONLY
 Repeated = list[str] | None
 
 
-def argument(metavar: str, help: str) -> Any:
-    """Return a field of a command's options that is an argument."""
-    return field(metadata={"typer": lambda _: typer.Argument(metavar=metavar, help=help)})
+def argument(metavar: str, help: str, *, default: Any = MISSING) -> Any:
+    """Return an argument of a command, or a field of its options that is one."""
+    return field(default=default, metadata={"typer": lambda _: typer.Argument(metavar=metavar or None, help=help)})
 
 
 def required(metavar: str, help: str) -> Any:
-    """Return a field of a command's options that must be given."""
-    return field(metadata={"typer": lambda _: typer.Option(metavar=metavar, help=help)})
+    """Return an option that must be given."""
+    return option(metavar, help=help, default=MISSING)
 
 
 def option(
-    metavar: str = "", panel: str | None = None, help: str | None = None, *, name: str = "", default: Any = None
+    metavar: str = "",
+    panel: str | None = None,
+    help: str | None = None,
+    *,
+    name: str = "",
+    default: Any = None,
+    **more: Any,
 ) -> Any:
-    """Return a field of a command's options; without words of its own it has those of `tacit.options`."""
+    """Return an option of a command, or a field of its options; without own words it has those of `tacit.options`."""
 
     def made(named: str) -> Any:
-        words = help or OPTIONS[named].help
-        return typer.Option(*([name] if name else []), metavar=metavar or None, help=words, rich_help_panel=panel)
+        words, names = help or OPTIONS[named].help, [name] if name else []
+        return typer.Option(*names, metavar=metavar or None, help=words, rich_help_panel=panel, **more)
 
     return field(default=default, metadata={"typer": made})
 
@@ -172,12 +178,16 @@ class AskOptions(TableOptions):
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Return the command with the fields of its records of options as options of its own, as typer reads them."""
+    """Return the command with its options, and the fields of its records of options, as typer reads them."""
     given = inspect.signature(command).parameters.values()
     records: dict[str, Any] = {each.name: each.annotation for each in given if is_dataclass(each.annotation)}
     shown: list[inspect.Parameter] = []
     for each in given:
-        shown += [_parameter(part) for part in fields(each.annotation)] if each.name in records else [each]
+        if each.name in records:
+            shown += [_parameter(part.name, part.type, part) for part in fields(each.annotation)]
+        else:
+            is_option = isinstance(each.default, Field)
+            shown.append(_parameter(each.name, each.annotation, each.default) if is_option else each)
 
     def spread(**written: Any) -> None:
         made = {
@@ -191,13 +201,12 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     return spread
 
 
-@cache
-def _parameter(part: Field[Any]) -> inspect.Parameter:
-    info = part.metadata["typer"](part.name)
-    if part.type == int | None:
+def _parameter(name: str, kind: Any, part: Field[Any]) -> inspect.Parameter:
+    info = part.metadata["typer"](name)
+    if kind == int | None:
         info.parser = whole_number
     default = inspect.Parameter.empty if part.default is MISSING else part.default
-    return inspect.Parameter(part.name, KEYWORD, default=default, annotation=Annotated[part.type, info])
+    return inspect.Parameter(name, KEYWORD, default=default, annotation=Annotated[kind, info])
 
 
 def opening() -> "Opened":

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tacit.cli.books import LedgerPath, ServerAddress, opened_book
+from tacit.cli.options import argument, option, with_options
 from tacit.cli.screen import say
 from tacit.errors import InvalidParameter
 
@@ -31,15 +32,12 @@ def people_command() -> None:
 
 
 @app.command()
+@with_options
 def add(
     name: Name = None,
     *,
-    role: Annotated[
-        str, typer.Option(metavar="R", help="analyst, curator or auditor (reads, cannot ask).")
-    ] = "analyst",
-    table: Annotated[
-        list[str] | None, typer.Option("--table", metavar="T", help="A table they may ask about; again for more.")
-    ] = None,
+    role: str = option("R", help="analyst, curator or auditor (reads, cannot ask).", default="analyst"),
+    table: list[str] | None = option("T", help="A table they may ask about; again for more.", name="--table"),
     until: Until = None,
     nameless: Nameless = False,
     reason: Reason = "",
@@ -94,11 +92,10 @@ def list_people(*, ledger: LedgerPath = None, server: ServerAddress = None) -> N
 
 
 @app.command()
+@with_options
 def token(
-    name: Annotated[str, typer.Argument(help="Whose it is; or 'end'.")],
-    ended: Annotated[
-        str | None, typer.Argument(metavar="[TOKEN]", help="With end: the token's id, or the token.")
-    ] = None,
+    name: str = argument("", "Whose it is; or 'end'."),
+    ended: str | None = argument("[TOKEN]", "With end: the token's id, or the token.", default=None),
     *,
     until: Until = None,
     reason: Reason = "",
@@ -122,11 +119,10 @@ def token(
 
 
 @app.command()
+@with_options
 def apply(
     *,
-    catalog: Annotated[
-        str | None, typer.Option(metavar="FILE", help="The catalog, if not ./tacit.toml.", show_default=False)
-    ] = None,
+    catalog: str | None = option("FILE", help="The catalog, if not ./tacit.toml.", show_default=False),
     reason: Reason = "as tacit.toml says",
 ) -> None:
     """Write the people of a tacit.toml, and their budgets, into its ledger, if they differ.

@@ -13,11 +13,10 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from tacit.cli.books import own_token
+from tacit.cli.options import flag, option, required, with_options
 from tacit.cli.screen import say
 from tacit.errors import InvalidParameter, LargeEpsilonWarning, TacitError
 
@@ -29,41 +28,28 @@ if TYPE_CHECKING:
 FIRST = "curator"
 
 
+@with_options
 def serve(
-    catalog: Annotated[str, typer.Option(metavar="FILE", help="The catalog of the tables to serve.")] = "tacit.toml",
-    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Where to listen; this machine alone.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(metavar="N", help="The port; 0 is any that is free.")] = 8765,
-    certificate: Annotated[
-        str | None, typer.Option(metavar="FILE", help="A TLS certificate (PEM), to listen beyond this machine.")
-    ] = None,
-    key: Annotated[str | None, typer.Option(metavar="FILE", help="The certificate's key.")] = None,
-    behind_proxy: Annotated[
-        bool, typer.Option("--behind-proxy", help="A proxy encrypts: listen beyond this machine without TLS.")
-    ] = False,
-    host_names: Annotated[
-        list[str] | None,
-        typer.Option("--host-names", metavar="NAME", help="A name that clients use, such as a proxy's; again."),
-    ] = None,
-    hold: Annotated[
-        str, typer.Option(metavar="T", help="When answers leave, for tables that declare no hold: 2s, 500ms.")
-    ] = "2s",
-    turns: Annotated[int, typer.Option(metavar="N", help="How many questions run at once.")] = 8,
-    workers: Annotated[
-        int, typer.Option(metavar="N", help="How many processes answer; 0 chooses a number for this machine.")
-    ] = 0,
-    sources: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--sources",
-            metavar="DIR",
-            help="A folder of files that a curator may declare over HTTP; can be repeated.",
-        ),
-    ] = None,
-    log: Annotated[bool, typer.Option("--log/--no-log", help="Log each request to standard error, as JSON.")] = True,
-    failures: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Write the kind of error of failed questions here, only for the curator."),
-    ] = None,
+    *,
+    catalog: str = option("FILE", help="The catalog of the tables to serve.", default="tacit.toml"),
+    host: str = option("ADDRESS", help="Where to listen; this machine alone.", default="127.0.0.1"),
+    port: int = option("N", help="The port; 0 is any that is free.", default=8765),
+    certificate: str | None = option("FILE", help="A TLS certificate (PEM), to listen beyond this machine."),
+    key: str | None = option("FILE", help="The certificate's key."),
+    behind_proxy: bool = flag(help="A proxy encrypts: listen beyond this machine without TLS.", name="--behind-proxy"),
+    host_names: list[str] | None = option(
+        "NAME", help="A name that clients use, such as a proxy's; again.", name="--host-names"
+    ),
+    hold: str = option("T", help="When answers leave, for tables that declare no hold: 2s, 500ms.", default="2s"),
+    turns: int = option("N", help="How many questions run at once.", default=8),
+    workers: int = option("N", help="How many processes answer; 0 chooses a number for this machine.", default=0),
+    sources: list[str] | None = option(
+        "DIR", help="A folder of files that a curator may declare over HTTP; can be repeated.", name="--sources"
+    ),
+    log: bool = option(help="Log each request to standard error, as JSON.", name="--log/--no-log", default=True),
+    failures: str | None = option(
+        "FILE", help="Write the kind of error of failed questions here, only for the curator."
+    ),
 ) -> None:
     """Answer questions about the tables of a tacit.toml over HTTP.
 
@@ -201,8 +187,9 @@ def source_folders(named: list[str]) -> tuple[Path, ...]:
 INTERNAL_ERROR, PARSE_ERROR = -32603, -32700
 
 
+@with_options
 def mcp(
-    server: Annotated[str, typer.Option("--server", metavar="URL", help="The server; the token is in $TACIT_TOKEN.")],
+    server: str = required("URL", "The server; the token is in $TACIT_TOKEN."),
 ) -> None:
     """Let an agent list, describe, plan and ask the tables of a server, within the budget of a token (MCP, stdio).
 
