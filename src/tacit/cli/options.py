@@ -201,6 +201,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     return spread
 
 
+@cache
 def _parameter(name: str, kind: Any, part: Field[Any]) -> inspect.Parameter:
     info = part.metadata["typer"](name)
     if kind == int | None:
