@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -184,7 +184,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     shown: list[inspect.Parameter] = []
     for each in given:
         if each.name in records:
-            shown += [_parameter(part.name, part.type, part) for part in fields(each.annotation)]
+            shown += [_parameter(part.name, cast(Any, part.type), part) for part in fields(each.annotation)]
         else:
             is_option = isinstance(each.default, Field)
             shown.append(_parameter(each.name, each.annotation, each.default) if is_option else each)
@@ -204,7 +204,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
 @cache
 def _parameter(name: str, kind: Any, part: Field[Any]) -> inspect.Parameter:
     info = part.metadata["typer"](name)
-    if kind == int | None:
+    if kind == int | None or (kind is int and info.metavar):
         info.parser = whole_number
     default = inspect.Parameter.empty if part.default is MISSING else part.default
     return inspect.Parameter(name, KEYWORD, default=default, annotation=Annotated[kind, info])
