@@ -5,14 +5,15 @@ hospital visits of 100,000 made-up people, and a survey has one row of each of 3
 from whole numbers, so they are the same on every machine.
 """
 
+import ast
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
@@ -21,10 +22,6 @@ from tacit.cli.outside import demo_of
 from tacit.cli.screen import check_plot
 from tacit.cli.serve import has_server, require_server
 from tacit.errors import InvalidParameter
-
-if TYPE_CHECKING:
-    from tacit.asking import Question, Table
-
 
 PEOPLE = 100_000
 WARDS = ("cardiology", "maternity", "oncology", "paediatrics", "surgery")
@@ -100,13 +97,17 @@ SURVEYED = """\
 survey = tacit.table("survey.parquet", unit=tacit.ROW, budget=tacit.epsilon(3, delta=1e-6))
 survey.group_by("region").agg(people=tacit.count(), hours=tacit.mean("hours")).answer(epsilon=1)"""
 DECLARED = 'visits = tacit.table("visits.parquet", unit="patient_id", budget=tacit.epsilon(2, delta=1e-6))'
-BY_WARD = 'visits.group_by("ward").agg(visits=tacit.count(), stay=tacit.mean("days"))'
+PLANNED = """\
+q = visits.group_by("ward").agg(visits=tacit.count(), stay=tacit.mean("days"))
+q.plan(epsilon=1)"""
 GUESSED = f"""\
 guessed = tacit.table("visits.parquet", unit="patient_id",
                       rows_per_unit={GUESSED_VISITS}, groups_per_unit={GUESSED_WARDS},
                       budget=tacit.epsilon(2, delta=1e-6), ledger=tacit.TRYOUT)
 guessed.group_by("ward").count().answer(epsilon=1)    # an unchecked bound"""
-ADULTS = "SELECT COUNT(*) AS visits, AVG(days) AS stay FROM visits WHERE age >= 65"
+ADULTS = """\
+visits.sql("SELECT COUNT(*) AS visits, AVG(days) AS stay FROM visits WHERE age >= 65")
+      .answer(epsilon=0.5)"""
 NEXT_SERVED = """\
 tacit demo --serve                       the same in a browser: ada is the curator, ben an analyst
 """
@@ -156,13 +157,8 @@ def demo(
         if serve:
             serve_visits(folder, port)
             return
-        show_survey(folder / "survey.parquet")
-        visits = show_table(path)
-        by_ward = show_plan(visits)
-        show_answer(by_ward, path)
-        show_guess(path)
-        show_sql(visits)
-        show_end(visits)
+        with chdir(folder):
+            tell_story()
     say("Try next", (NEXT_SERVED if has_server() else NEXT_INSTALLED) + NEXT)
 
 
@@ -191,50 +187,26 @@ def serve_visits(folder: Path, port: int) -> None:
     listen_at(desk, port, folder, tokens)
 
 
-def show_survey(path: Path) -> None:
-    """Ask a table with one row a person, the easiest kind, and print the truth beside the answer."""
+def tell_story() -> None:
+    """Tell the story in this folder: the code that a step shows is the code that it runs."""
     import tacit
 
-    write_survey(path)
-    survey = tacit.table(path, unit=tacit.ROW, budget=tacit.epsilon(3, delta=1e-6))
-    answer = survey.group_by("region").agg(people=tacit.count(), hours=tacit.mean("hours")).answer(epsilon=1)
-    true = "SELECT region, count(*), avg(hours) FROM read_parquet(?) GROUP BY region ORDER BY region"
-    exact = _quiet_engine().execute(true, [str(path)]).fetchall()
-    lines = [f"{region:<6} {people:>7,} people {hours:>6.2f} hours" for region, people, hours in exact]
+    names: dict[str, Any] = {"tacit": tacit}
+    write_survey(Path("survey.parquet"))
     say(
         f"1. A survey of {ASKED:,} made-up people: one row each, and every number is close to the table's own",
-        f"{SURVEYED}\n\n{answer}\n\nBeside the truth, which only a demo may show:\n" + "\n".join(lines),
+        f"{SURVEYED}\n\n{run(SURVEYED, names)}\n\nBeside the truth, which only a demo may show:\n{true_survey()}",
     )
-
-
-def show_table(path: Path) -> "Table":
-    """Declare the table, and print what was declared."""
-    import tacit
-
-    visits = tacit.table(path, unit="patient_id", budget=tacit.epsilon(2, delta=1e-6))
-    columns = ", ".join(f"{name} ({facts.type})" for name, facts in visits.frame.declaration.columns.items())
+    run(DECLARED, names)
+    columns = names["visits"].frame.declaration.columns.items()
     say(
         f"2. People with many rows: hospital visits of {PEOPLE:,} made-up people\n"
         "   Its curator says whose rows they are, and how much may ever be learned of one person. Nothing else.",
-        f"{DECLARED}\n\n{columns}",
+        f"{DECLARED}\n\n{', '.join(f'{name} ({facts.type})' for name, facts in columns)}",
     )
-    return visits
-
-
-def show_plan(visits: "Table") -> "Question":
-    """Print the plan of a question, which is free."""
-    import tacit
-
-    by_ward = visits.group_by("ward").agg(visits=tacit.count(), stay=tacit.mean("days"))
-    say("3. A plan: free, and no row is read", f"q = {BY_WARD}\nprint(q.plan(epsilon=1))\n\n{by_ward.plan(epsilon=1)}")
-    return by_ward
-
-
-def show_answer(by_ward: "Question", path: Path) -> None:
-    """Print the answer, and how it compares with the truth."""
-    answer = by_ward.answer(epsilon=1)
+    say("3. A plan: free, and no row is read", f"{PLANNED}\n\n{run(PLANNED, names)}")
+    answer, exact = run("q.answer(epsilon=1)", names), true_visits(Path("visits.parquet"))
     say("4. An answer: charged first, then read, with an error bar on every cell", f"q.answer(epsilon=1)\n\n{answer}")
-    exact = true_visits(path)
     lines = [f"{'ward':<12} {'visits':>7} {'(exact)':>9}   {'stay':>6} {'(exact)':>9}"]
     for row in answer.to_dicts():
         _, visits, stay = exact[row["ward"]]
@@ -243,54 +215,42 @@ def show_answer(by_ward: "Question", path: Path) -> None:
     rare = f"the ward '{RARE_WARD}', which only {RARE_PEOPLE} people visited"
     lines.append(f"\nNot shown: {rare}. Groups this small are hidden.")
     say("   Beside the truth, which only a demo may show", "\n".join(lines))
-
-
-def show_guess(path: Path) -> None:
-    """Ask with guessed bounds that were not checked, and print the error."""
-    import tacit
-
-    guessed = tacit.table(
-        path,
-        unit="patient_id",
-        rows_per_unit=GUESSED_VISITS,
-        groups_per_unit=GUESSED_WARDS,
-        budget=tacit.epsilon(2, delta=1e-6),
-        ledger=tacit.TRYOUT,
-    )
-    answer, exact = guessed.group_by("ward").count().answer(epsilon=1), true_visits(path)
     lines = [f"{'ward':<12} {'count':>7} {'± 95 %':>7} {'(exact)':>9}"]
-    for row in answer.to_dicts():
+    for row in run(GUESSED, names).to_dicts():
         half, visits = (row["count_high"] - row["count_low"]) // 2, exact[row["ward"]][1]
         lines.append(f"{row['ward']:<12} {row['count']:>7,} {half:>7,} {f'({visits:,})':>9}")
     lines.append("\nThe noise is small and the numbers are wrong: patients who come often lost most of their visits.")
     say("5. The effect of a guessed bound", GUESSED + "\n\n" + "\n".join(lines))
-
-
-def show_sql(visits: "Table") -> None:
-    """Ask in SQL, twice: the second time is free."""
-    question = visits.sql(ADULTS)
     say(
         "6. The same in SQL; asked again, it is free and has the same numbers",
-        f'visits.sql("{ADULTS}")\n      .answer(epsilon=0.5)\n\n{question.answer(epsilon=0.5)}\n\n'
-        f"{question.answer(epsilon=0.5)}",
+        f"{ADULTS}\n\n{run(f'({ADULTS})', names)}\n\n{run(f'({ADULTS})', names)}",
     )
-
-
-def show_end(visits: "Table") -> None:
-    """Spend what is left, and print the refusal."""
-    import tacit
-
     lines = []
     for age in (30, 40, 50):
-        text = f"visits.where('age < {age}').count().answer(epsilon=0.4)"
+        lines.append(f"visits.where('age < {age}').count().answer(epsilon=0.4)")
         try:
-            answer = visits.where(f"age < {age}").count().answer(epsilon=0.4)
+            row = run(lines[-1], names).to_dicts()[0]
         except tacit.BudgetExceeded as refusal:
-            lines.append(f"{text}\n  {type(refusal).__name__}: " + str(refusal).replace("\n", "\n  "))
+            lines.append(f"  {type(refusal).__name__}: " + str(refusal).replace("\n", "\n  "))
             break
-        row = answer.to_dicts()[0]
-        lines.append(f"{text}\n  {row['count']:,}, from {row['count_low']:,} to {row['count_high']:,} (95 %)")
+        lines.append(f"  {row['count']:,}, from {row['count_low']:,} to {row['count_high']:,} (95 %)")
     say("7. The budget ends, and so do the answers", "\n".join(lines))
+
+
+def true_survey() -> str:
+    """Return the survey's truth, a line for each region."""
+    true = "SELECT region, count(*), avg(hours) FROM 'survey.parquet' GROUP BY region ORDER BY region"
+    rows = _quiet_engine().execute(true).fetchall()
+    return "\n".join(f"{region:<6} {people:>7,} people {hours:>6.2f} hours" for region, people, hours in rows)
+
+
+def run(code: str, names: dict[str, Any]) -> Any:
+    """Run lines of Python, and return the value of the last one if it has one."""
+    *lines, last = ast.parse(code).body
+    if not isinstance(last, ast.Expr):
+        lines, last = [*lines, last], ast.Expr(ast.Constant(None))
+    exec(compile(ast.Module(lines, []), "demo", "exec"), names)  # noqa: S102 (constants of this file)
+    return eval(compile(ast.fix_missing_locations(ast.Expression(last.value)), "demo", "eval"), names)  # noqa: S307
 
 
 def keep_table(path: Path, keep: Path) -> None:

@@ -330,9 +330,9 @@ def read_ends(name: str, written: str) -> tuple[str, str]:
     return low, high
 
 
-def whole_number(written: str) -> int:
+def whole_number(written: str | int) -> int:
     """Return a whole number in ASCII digits; Python's own int() also reads 1_000 and the digits of other scripts."""
-    if not re.fullmatch("-?[0-9]{1,18}", written, re.ASCII):
+    if not re.fullmatch("-?[0-9]{1,18}", str(written), re.ASCII):  # a default is a number already
         raise InvalidParameter("a whole number is written in digits only, at most 18 of them\nhint: e.g. 1000")
     return int(written)
 
