@@ -1,8 +1,8 @@
 """Reads rows as cells of public grids: DuckDB computes expressions, and arrays give each value its cell.
 
 A row's cells are a function of that row and of public facts. Its unit's number of rows, which its weight is divided by,
-is a function of that unit's own rows. No row can make it fail: what has no cell has the last one. Types that arrays do
-not compare as the engine does (decimals, times, numbers of another step) are placed by the engine.
+is a function of that unit's own rows. No row can make it fail: what has no cell has the last one. Numbers on a
+grid, and types that arrays do not compare as the engine does (decimals, times), are placed by the engine.
 """
 
 import os
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tacit import typed_sql as sql
-from tacit.engine.expression import FloatGrid, constant, float_grid, steps_above_low, to_raw_sql, to_sql
+from tacit.engine.expression import constant, steps_above_low, to_raw_sql, to_sql
 from tacit.engine.kernel.coding import as_words, cells_of
 from tacit.engine.relation import UNIT, belongs_to_someone, unit_value
 from tacit.plan import CodedColumn, CodedPlan, Measured
@@ -173,10 +173,10 @@ def _stream(plan: CodedPlan, source: Source, kinds: Mapping[str, Kind], *, sorts
 
 
 def is_plain(column: CodedColumn, kinds: Mapping[str, Kind]) -> bool:
-    """Whether arrays place a column's values as the engine would; decided by public facts."""
+    """Whether arrays place a column's listed values as the engine would; decided by public facts."""
     kind = kind_of(column.expression, kinds).type
     if column.measured is not None:
-        return kind == "float" or (kind == "int" and column.measured.step == 1 and float_grid(column.measured) is None)
+        return False
     if kind == "int":
         return all(isinstance(each, int) and INT_LEAST <= each <= INT_MOST for each in column.listed)
     return kind in ("text", "bool")
@@ -247,11 +247,7 @@ def _kept_name(index: int) -> str:
 def _coded(column: CodedColumn, table: sql.Relation, kinds: Mapping[str, Kind]) -> sql.Typed:
     """Return the value where arrays place it; else its place in its list, or its whole steps above the low end."""
     if is_plain(column, kinds):
-        return (
-            to_sql(column.expression, table, kinds)
-            if column.measured is None
-            else to_raw_sql(column.expression, table, kinds)
-        )
+        return to_sql(column.expression, table, kinds)
     if column.measured is not None:
         return _steps(column.expression, column.measured, table, kinds)
     value = to_sql(column.expression, table, kinds)
@@ -302,15 +298,6 @@ class _Reader:
         """Return places in the list, or whole steps above the low end, -1 where there is no number."""
         if not self.plain:
             return cells_of(found)
-        if self.column.measured is None:
-            return self._placed(found)
-        known = None if not found.null_count else np.asarray(found.is_valid())
-        numbers, grid = cells_of(found), float_grid(self.column.measured)
-        steps = whole_steps(numbers, self.column.measured) if grid is None else float_steps(numbers, grid)
-        return steps if known is None else np.where(known, steps, -1)
-
-    def _placed(self, found: pa.Array) -> NDArray[Any]:
-        """Return each value's place in the list, the last one for what is not there."""
         last = len(self.column.listed)
         places = pc.index_in(found, value_set=pa.array(self.column.listed, found.type))
         in_list: NDArray[Any] = cells_of(places.fill_null(last))
@@ -326,26 +313,3 @@ class _Reader:
         places = np.searchsorted(np.array(self.column.edges, dtype=np.int64), steps, side="right") - 1
         places[steps < 0] = self.column.cells - 1
         return places.astype(self.type)
-
-
-def whole_steps(numbers: NDArray[Any], grid: Measured) -> Integers:
-    """Return what `steps_above_low` computes for whole numbers of step 1, NULL apart."""
-    steps: Integers = np.clip(numbers, grid.low, grid.high)
-    steps -= grid.low
-    return steps
-
-
-def float_steps(numbers: NDArray[Any], grid: FloatGrid) -> Integers:
-    """Return what `steps_above_low` computes for floats, -1 for NaN, NULL apart."""
-    inside = np.clip(numbers, grid.start, grid.end)
-    nowhere = np.isnan(inside)
-    inside *= grid.scale
-    inside += 0.5
-    np.floor(inside, out=inside)
-    inside[nowhere] = 0.0
-    steps: Integers = inside.astype(np.int64)
-    if not grid.keeps_ends:
-        np.clip(steps, grid.low, grid.high, out=steps)
-    steps -= grid.low
-    steps[nowhere] = -1
-    return steps
