@@ -15,7 +15,7 @@ import pytest
 from tacit.asking import Table
 from tacit.engine.coded import coded_rows, coding_rows, residuals
 from tacit.engine.coded.coded_rows import CodedRows
-from tacit.engine.coded.coding_rows import ROWS_MOST, offsets_of, rows_alike
+from tacit.engine.coded.coding_rows import ROWS_MOST
 from tacit.engine.engine import FAILED
 from tacit.engine.parts import cutting
 from tacit.engine.parts.part_bytes import block_from_bytes, block_to_bytes
@@ -271,21 +271,6 @@ def test_rows_beyond_the_limit_are_read_from_a_private_file(monkeypatch):
         assert rows.mapped([None] * 4).residuals(scores).values.tolist() == reference.residuals(ROWS, plan, scores)
 
 
-@pytest.mark.parametrize("cut", [0, 1, 2])
-@pytest.mark.parametrize(
-    "units", [[3, 3, 5, 3], [2**62, -(2**62), 2**62, 0], [2**40, 2**40 + 1, 2**40, 2**40 + 2], [-5, 2**33, -5], [7], []]
-)
-def test_rows_of_a_unit_are_counted_whatever_numbers_units_have(units, cut):
-    blocks = [offsets_of(np.array(each, dtype=np.int64)) for each in (units[:cut], units[cut:])]
-    found = [count for block in rows_alike(blocks) for count in block.tolist()]
-    assert found == [units.count(unit) for unit in units]
-    assert not blocks  # they are given up one by one
-
-
-def test_no_rows_at_all_have_no_counts():
-    assert list(rows_alike([])) == []
-
-
 @pytest.mark.parametrize("rows", [ROWS.slice(0, 0), ROWS.set_column(0, "person", pa.nulls(len(ROWS), pa.int64()))])
 def test_rows_that_belong_to_no_unit_add_zeros(rows):
     table, scores = people(rows), scores_of()
@@ -294,13 +279,11 @@ def test_rows_that_belong_to_no_unit_add_zeros(rows):
     assert set(exact(table, plan, lambda coded: coded.mapped([None] * 4).residuals(scores))) == {0}
 
 
-@pytest.mark.parametrize("unit", ["text", "float", "many rows"])
-def test_units_of_any_type_share_their_weight(unit, monkeypatch):
+@pytest.mark.parametrize("unit", ["text", "float", "int"])
+def test_units_of_any_type_share_their_weight(unit):
     names = pa.array([None if each is None else f"p{each}" for each in ROWS["person"].to_pylist()])
-    units = {"text": names, "float": ROWS["person"].cast("float64"), "many rows": ROWS["person"]}
+    units = {"text": names, "float": ROWS["person"].cast("float64"), "int": ROWS["person"]}
     rows = ROWS.set_column(0, "person", units[unit])
-    if unit == "many rows":  # then the engine counts them
-        monkeypatch.setattr(coding_rows, "SORT_BYTES", 1 << 60)
     table = people(rows)
     plan = plan_of(table)
     assert exact(table, plan, CodedRows.counts) == reference.counts(rows, plan)

@@ -25,7 +25,7 @@ LEARNING_TARGETS: dict[str, str | tuple[str, ...]] = {
     "refuse model selection": "tacit.learning.declared_rows:_refuse_model_selection",
     "ranges of a fit": "tacit.learning.undeclared:_ranges",
     "paid_for": "tacit.learning.rounds:paid_for",
-    "rows of each unit": "tacit.engine.coded.coding_rows:rows_alike",
+    "blocks of rows": "tacit.engine.coded.coded_rows:held",
     "coded rows of a part": "tacit.engine.parts.part:read_blocks",
     "a part as bytes": "tacit.engine.parts.part:to_bytes",
     "moves of replaced units": ("tacit.learning.rounds:replaced", "tacit.learning.price:replaced"),

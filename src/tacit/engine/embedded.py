@@ -141,7 +141,7 @@ class EmbeddedEngine:
 
     def _coded(self, plan: CodedPlan) -> CodedRows:
         with self._source.wanting(wanted_rows(plan.where, self._source.columns)):
-            return CodedRows.of(plan, read_blocks(plan, self._source, self._kinds, memory=self._memory))
+            return CodedRows.of(plan, read_blocks(plan, self._source, self._kinds))
 
     def _narrowed(self, plan: Plan) -> "EmbeddedEngine":
         """Return the engine over those columns of a relation that a plan names: no others are read or carried along."""

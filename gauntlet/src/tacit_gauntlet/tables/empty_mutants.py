@@ -15,14 +15,15 @@ from tacit_gauntlet.targets import original, planted
 @mutant("blocks of no rows put together", killed_by="M16", published="np.concatenate of an empty list raises")
 @contextmanager
 def nothing_put_together() -> Iterator[None]:
-    """Counting the rows of each unit fails where there is no block of rows."""
-    rows_alike = original("rows of each unit")
+    """Holding the rows fails where there is no block of rows."""
+    held = original("blocks of rows")
 
-    def counted(units: Any) -> Any:
-        np.concatenate([above for _, above in units])
-        return rows_alike(units)
+    def together(blocks: Any) -> Any:
+        kept = held(blocks)
+        np.concatenate([block.cells[0] for block in kept])
+        return kept
 
-    with planted("rows of each unit", counted):
+    with planted("blocks of rows", together):
         yield
 
 
@@ -61,8 +62,8 @@ def first_of_none() -> Iterator[None]:
     """A part is taken to have a row that counts."""
     read_blocks = original("coded rows of a part")
 
-    def first(plan: Any, source: Any, kinds: Any, *, memory: int) -> Any:
-        blocks = list(read_blocks(plan, source, kinds, memory=memory))
+    def first(plan: Any, source: Any, kinds: Any) -> Any:
+        blocks = list(read_blocks(plan, source, kinds))
         yield blocks[0]
         yield from blocks[1:]
 

@@ -7,8 +7,7 @@ grid, and types that arrays do not compare as the engine does (decimals, times),
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from itertools import accumulate
+from dataclasses import dataclass
 from typing import IO, Any
 
 import numpy as np
@@ -18,10 +17,9 @@ from numpy.typing import NDArray
 
 from tacit import typed_sql as sql
 from tacit.engine.expression import constant, steps_above_low, to_raw_sql, to_sql
-from tacit.engine.kernel.coding import as_words, cells_of
+from tacit.engine.kernel.coding import cells_of
 from tacit.engine.relation import UNIT, belongs_to_someone, unit_value
 from tacit.plan import CodedColumn, CodedPlan, Measured
-from tacit.privacy import Integers
 from tacit.query import INT_LEAST, INT_MOST, Expression, Kind, Value, columns_of, kind_of
 from tacit.tables import Source, keys_to_arrow
 
@@ -34,12 +32,7 @@ COMPARED_MOST = 64
 # Up to so many steps have their cells in an array; beyond, edges are searched.
 LOOKUP_MOST = 1 << 22
 
-# While units are counted here, a row takes so many bytes beside its cells.
-SORT_BYTES = 32
-NO_UNITS = np.empty(0, dtype=np.int64)
-
 Cells = NDArray[Any]  # of 8 or 16 bits
-Offsets = tuple[int, NDArray[Any]]  # units, as the least of them and whole numbers above it
 Values = NDArray[Any]  # of 32 or 64 bits, -1 where there is none
 
 
@@ -51,7 +44,6 @@ class Block:
     values: tuple[Values, ...]
     rows_of_unit: NDArray[np.int32] | None  # None: every row is its own unit
     length: int
-    units: Integers = field(default_factory=lambda: NO_UNITS)  # each row's, until they are counted
 
     def __repr__(self) -> str:
         return "Block(withheld)"
@@ -97,65 +89,8 @@ def cell_type(cells: int) -> Any:
     return np.uint8 if cells <= 1 << 8 else np.uint16
 
 
-def read_blocks(plan: CodedPlan, source: Source, kinds: Mapping[str, Kind], *, memory: int) -> Iterator[Block]:
-    """Yield the rows that count, in no order that matters.
-
-    Units that are whole numbers are counted here, in a few bytes a row; other units, and more rows than a share of the
-    memory holds, by the engine, which has files for it.
-    """
-    is_whole = plan.unit is not None and unit_value(source.table, plan.unit, kinds).type().is_integer()
-    if not is_whole:
-        yield from _stream(plan, source, kinds, sorts=False)
-        return
-    waiting: list[Block] = []
-    units: list[Offsets] = []
-    taken = 0
-    for block in _stream(plan, source, kinds, sorts=True):
-        units.append(offsets_of(block.units))
-        waiting.append(replace(block, units=NO_UNITS))
-        taken += block.nbytes + SORT_BYTES * block.length
-        if taken > memory // 2:
-            waiting.clear()
-            units.clear()
-            yield from _stream(plan, source, kinds, sorts=False)
-            return
-    for block, alike in zip(waiting, rows_alike(units), strict=True):
-        yield replace(block, rows_of_unit=alike)
-
-
-def offsets_of(units: Integers) -> Offsets:
-    """Return the least of some units, and how far above it each is, in half of the bytes where that has room."""
-    least, most = (int(units.min()), int(units.max())) if len(units) else (0, 0)
-    if most - least >= 1 << 32:
-        return 0, units
-    return least, (units - least).astype(np.uint32)
-
-
-def rows_alike(units: list[Offsets]) -> Iterator[NDArray[np.int32]]:
-    """Yield for each row of each block how many rows have its unit, up to ROWS_MOST; the list is emptied."""
-    least = min((low + int(above.min()) for low, above in units if len(above)), default=0)
-    most = max((low + int(above.max()) for low, above in units if len(above)), default=0)
-    rows = sum(len(above) for _, above in units)
-    units.reverse()
-    if most - least < 4 * rows:
-        counts = np.zeros(most - least + 1, dtype=np.int32 if rows <= ROWS_MOST else np.int64)
-        for low, above in units:
-            np.add.at(counts, above.astype(np.int64) + (low - least), 1)
-        np.minimum(counts, ROWS_MOST, out=counts)
-        while units:
-            low, above = units.pop()
-            yield counts[above.astype(np.int64) + (low - least)].astype(np.int32)
-        return
-    lengths = [len(above) for _, above in units[::-1]]
-    together = np.concatenate([NO_UNITS, *(above.astype(np.int64) + low for low, above in units[::-1])])
-    units.clear()
-    _, places, counts = np.unique(together, return_inverse=True, return_counts=True)
-    alike = np.minimum(counts, ROWS_MOST, out=counts).astype(np.int32)[places]
-    for end, length in zip(accumulate(lengths), lengths, strict=True):
-        yield alike[end - length : end]
-
-
-def _stream(plan: CodedPlan, source: Source, kinds: Mapping[str, Kind], *, sorts: bool) -> Iterator[Block]:
+def read_blocks(plan: CodedPlan, source: Source, kinds: Mapping[str, Kind]) -> Iterator[Block]:
+    """Yield the rows that count, in no order that matters."""
     plain = [is_plain(column, kinds) for column in plan.columns]
     readers = [_Reader(column, plain=each) for column, each in zip(plan.columns, plain, strict=True)]
     lists = {
@@ -163,13 +98,13 @@ def _stream(plan: CodedPlan, source: Source, kinds: Mapping[str, Kind], *, sorts
         for at, column in enumerate(plan.columns)
         if len(column.listed) > COMPARED_MOST and not plain[at]
     }
-    relation = coded_relation(plan, source.table, kinds, lists, sorts=sorts)
+    relation = coded_relation(plan, source.table, kinds, lists)
     with source.stream(relation, BATCH_ROWS) as batches:
         # a type that arrays do not read fails here, whether the table has any row or not
-        _block(plan, pa.RecordBatch.from_pylist([], schema=batches.schema), readers, sorts=sorts)
+        _block(plan, pa.RecordBatch.from_pylist([], schema=batches.schema), readers)
         for batch in batches:
             if len(batch):
-                yield _block(plan, batch, readers, sorts=sorts)
+                yield _block(plan, batch, readers)
 
 
 def is_plain(column: CodedColumn, kinds: Mapping[str, Kind]) -> bool:
@@ -183,11 +118,11 @@ def is_plain(column: CodedColumn, kinds: Mapping[str, Kind]) -> bool:
 
 
 def coded_relation(
-    plan: CodedPlan, table: sql.Relation, kinds: Mapping[str, Kind], lists: Mapping[int, sql.Relation], *, sorts: bool
+    plan: CodedPlan, table: sql.Relation, kinds: Mapping[str, Kind], lists: Mapping[int, sql.Relation]
 ) -> sql.Relation:
     """Return the rows that count: values, places in lists or whole steps above low ends, and the rows of their unit.
 
-    Long lists come as tables, by column, and are joined. Where units are sorted here, a row has its unit instead.
+    Long lists come as tables, by column, and are joined.
     """
     conditions = []
     if plan.unit is not None:
@@ -207,7 +142,7 @@ def coded_relation(
     for at, listed in lists.items():
         if _first_alike(plan, at) == at:
             rows = _joined_blocks(rows, _column_name(plan, at), listed, len(plan.columns[at].listed))
-    if plan.unit is None or sorts:
+    if plan.unit is None:
         return rows
     alike = sql.least(rows.count().over(sql.window(group_by=[UNIT])), sql.literal(ROWS_MOST, "int64"))
     return rows.mutate(**{ROWS_OF_UNIT: alike.cast("int32")}).drop(UNIT)
@@ -266,7 +201,7 @@ def _steps(expression: Expression, grid: Measured, table: sql.Relation, kinds: M
     return steps.cast("int32") if grid.height < 1 << 31 else steps
 
 
-def _block(plan: CodedPlan, batch: pa.RecordBatch, readers: "list[_Reader]", *, sorts: bool) -> Block:
+def _block(plan: CodedPlan, batch: pa.RecordBatch, readers: "list[_Reader]") -> Block:
     steps: dict[str, NDArray[Any]] = {}  # of columns that are read once for several grids
     cells = []
     for at, reader in enumerate(readers):
@@ -277,8 +212,6 @@ def _block(plan: CodedPlan, batch: pa.RecordBatch, readers: "list[_Reader]", *, 
     values = tuple(np.array(cells_of(batch.column(_kept_name(at)))) for at in range(len(plan.values)))
     if plan.unit is None:
         return Block(tuple(cells), values, None, len(batch))
-    if sorts:
-        return Block(tuple(cells), values, None, len(batch), np.array(as_words(batch.column(UNIT))))
     return Block(tuple(cells), values, np.array(cells_of(batch.column(ROWS_OF_UNIT))), len(batch))
 
 

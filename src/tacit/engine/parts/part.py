@@ -119,7 +119,7 @@ def answered(question: PartQuestion, rows: Sequence[pa.Table]) -> Iterator[Piece
     """Yield what a part's rows answer."""
     engine = engine_of(question, rows)
     if isinstance(question.plan, CodedPlan):
-        for block in read_blocks(question.plan, engine.source, kinds_of(engine.source), memory=memory_limit()):
+        for block in read_blocks(question.plan, engine.source, kinds_of(engine.source)):
             yield from (Piece(0, CODED, data) for data in block_to_bytes(block))
         return
     if question.keys is not None:
