@@ -11,7 +11,9 @@ from typing import ClassVar
 
 import pytest
 
+from tacit.engine.embedded import EmbeddedEngine
 from tacit.engine.kernel import compiled
+from tacit.query.frame import median
 from tests.engine.exact import as_table, question
 
 ROWS = [(1, "a", 3, 0.5), (2, "a", 4, 1.5)]
@@ -67,6 +69,14 @@ def test_once_compiled_it_is_used_and_text_keyed_rows_that_are_units_stay_in_sql
     asked = question(as_table(ROWS))
     assert path_of(asked) == "kernel"
     assert asked.session.engine.path_of(replace(asked.plan(epsilon=1).plan, unit=None)) == "sql"
+
+
+def test_sql_takes_what_the_kernel_cannot_run_even_if_the_kernel_is_wanted():
+    """An engine that ran it on the kernel would have no values to draw quantiles from."""
+    asked = question(as_table(ROWS), {"middle": median("x", of="rows")}, rows_per_unit=2, groups_per_unit=2)
+    engine, plan = EmbeddedEngine(asked.session.engine.source, path="kernel"), asked.plan(epsilon=1, delta=1e-7).plan
+    assert engine.path_of(plan) == "sql"
+    assert engine.path_of(question(as_table(ROWS)).plan(epsilon=1, delta=1e-7).plan) == "kernel"
 
 
 @pytest.fixture

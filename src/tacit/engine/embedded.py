@@ -63,7 +63,7 @@ class EmbeddedEngine:
     """Answers plans about one source, exactly and in secret.
 
     A given `path` is always used, even if the kernel is compiled meanwhile: runs that are compared must keep the same
-    rows.
+    rows. SQL takes what the kernel does not support.
     """
 
     def __init__(self, source: Source, *, path: ExecutionPath | None = None) -> None:
@@ -236,13 +236,11 @@ class EmbeddedEngine:
 
     def path_of(self, plan: Plan) -> ExecutionPath:
         """Return the path that this plan would take now: by public facts, and by whether loops are compiled."""
-        if self._path is not None:
-            return self._path
         if plan.is_mixed:
             return self.path_of(plan.halves()[0])
-        if kernel_path.supports(plan, self._source):
-            return "kernel" if compiled.is_ready() else "sql"
-        return "sql"
+        if self._path in ("sql", "patient") or not kernel_path.supports(plan, self._source):
+            return self._path if self._path == "patient" else "sql"
+        return "kernel" if self._path == "kernel" or compiled.is_ready() else "sql"
 
     def _taken(self, plan: Plan) -> ExecutionPath:
         """Return the path that this plan takes; load the loops if it needs them, or start compiling them."""
