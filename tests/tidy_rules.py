@@ -100,7 +100,7 @@ RANDOM_MODULES = ("random", "numpy.random", "np.random")
 FACE_NAMES_MAX = {
     "accounting": 33,
     "asking": 34,  # commands open tables; a client has the same verbs; a server reads trees; models learn and pay
-    "answer": 39,  # a promise in words; as JSON; on a page; what a ledger keeps, and as an answer; terms of intervals
+    "answer": 40,  # rehearsals; a promise in words; as JSON; on a page; what a ledger keeps; terms of intervals
     "auditing": 9,  # models too
     "engine": 12,  # relations, public tables, engines by the source, rows coded; a server waits for compiled loops
     "forecast": 16,  # what is foreseen to be of no use; what would be closer; goals of several questions

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 from dataclasses import replace
 
 import pyarrow as pa
@@ -9,6 +10,7 @@ import pytest
 
 import tacit
 from tacit.answer import answer_of_certificate
+from tacit.answer.panel import sheet
 from tacit.errors import InvalidParameter, QueryRefused
 
 REGIONS = ["east", "<b>", "=1+1"]
@@ -84,3 +86,20 @@ def test_a_note_of_a_kept_answer_is_made_from_its_certificate_only(answer):
     assert "Protected is each single record" in kept.note()
     with pytest.raises(InvalidParameter, match="not kept"):
         answer_of_certificate({**answer.certificate(), "shown": None})
+
+
+def test_numbers_for_a_map_are_by_area(answer):
+    found = json.loads(answer.to_json(areas="region"))
+    assert set(found["areas"]) == {*REGIONS, "Total"}
+    assert [each["age"] for each in found["areas"]["east"]] == ["Total", *AGES]
+    assert set(found["areas"]["east"][0]) == {"age", "count", "count_low", "count_high"}
+    with pytest.raises(QueryRefused, match="not a key"):
+        answer.to_json(areas="land")
+
+
+def test_a_picture_of_totals_has_a_panel_for_each_group_with_its_total_above(answer):
+    drawn = sheet(answer)
+    assert [panel.name.partition(":")[0] for panel in drawn.panels] == [f"count, {each}" for each in ("Total", *AGES)]
+    assert all(" in all" in panel.name for panel in drawn.panels)
+    assert all({cell.label for cell in panel.cells} == set(REGIONS) for panel in drawn.panels)
+    assert "NULL" not in str(drawn)

@@ -17,6 +17,7 @@ from tacit.answer.missing import foreseen_missing
 from tacit.answer.moments import is_scaled_moment
 from tacit.answer.noise_sums import law_bound, nearest_bound, noise_bounds, weighted_bound
 from tacit.answer.panel import svg_for_page
+from tacit.answer.rehearsal_table import Rehearsal
 from tacit.answer.scaled_columns import ScaledOutput, is_scaled
 from tacit.answer.summary import Summary
 from tacit.answer.text import cells, html_lines, kept_lines, kept_text, text_table

@@ -26,7 +26,7 @@ from tacit.answer.consistency import CONSISTENT, made_consistent
 from tacit.answer.disclosure import bounds_record
 from tacit.answer.moments import NoisyColumn
 from tacit.answer.possible import parts_of_outputs
-from tacit.answer.published import defused, html_page, wide_csv
+from tacit.answer.published import defused, html_page, map_json, wide_csv
 from tacit.answer.text import details_text, html_table, special_label, text_table
 from tacit.errors import InvalidParameter, json_text, unknown_name
 from tacit.files import path_of, write_text
@@ -235,8 +235,13 @@ class Answer:
             writer.writerow([labels.get(name) or defused(plain(row[name])) for name in self.names])
         return _write_text_to(out.getvalue(), path)
 
-    def to_json(self, path: str | Path | None = None) -> str:
-        """Return one JSON object, with rows, loss, left, unit, neighbours, confidence, notes and more, and write it."""
+    def to_json(self, path: str | Path | None = None, *, areas: str | None = None) -> str:
+        """Return one JSON object, with rows, loss, left, unit, neighbours, confidence, notes and more, and write it.
+
+        With `areas`, a key such as "region", it has for each area its numbers with their intervals, ready for a map.
+        """
+        if areas is not None and not self.parts:
+            return _write_text_to(json_text(map_json(self, areas)), path)
         facts = self.facts
         record = {
             "rows": [{name: plain(value) for name, value in row.items()} for row in self.to_dicts()],

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tacit.answer.below_answer import amounts
-from tacit.answer.text import cell_text, key_text
+from tacit.answer.text import TOTAL, cell_text, key_text, special_label
 from tacit.pictures import (
     NARROW,
     Order,
@@ -77,7 +77,7 @@ def _panels_of(answer: Answer, *, narrow: bool = False) -> Spec:
     drawn = sheet(answer)
     drawn = replace(drawn, size=NARROW) if narrow else drawn
     keys = [name for name in answer.columns if name not in answer.aggregates]
-    what = ", ".join(panel.name for panel in drawn.panels) + (f" by {', '.join(keys)}" if keys else "")
+    what = ", ".join(name for name, _ in _panels(answer)) + (f" by {', '.join(keys)}" if keys else "")
     facts = answer.facts
     parts = [f"± at {float(facts.confidence) * 100:g} %", amounts(facts), f"protects {facts.unit}"]
     if any(panel.kind == "fan" for panel in drawn.panels) and drawn.axis is not None:
@@ -90,8 +90,9 @@ def _panels_of(answer: Answer, *, narrow: bool = False) -> Spec:
 
 
 def sheet(answer: Answer) -> Sheet:
-    """Return what is drawn of an answer."""
+    """Return what is drawn of an answer; with totals, a panel for each group with its total above it."""
     keys = [name for name in answer.columns if name not in answer.aggregates]
+    answer = _with_labels(answer, keys)
     axis, group = _roles(answer, keys)
     labels = _keys_in_order(answer.rows, axis, group)
     groups = _keys_in_order(answer.rows, group, axis)
@@ -107,8 +108,22 @@ def sheet(answer: Answer) -> Sheet:
             kept.append((row, label_of[label], places[label], group_of[whose]))
     if order != "none":
         kept.sort(key=lambda each: each[2])
+    panels = tuple(_panel(answer, name, members, kept) for name, members in _panels(answer))
+    if answer.rolled and group and order == "none" and all(panel.kind != "fan" for panel in panels):
+        whole = " · ".join([TOTAL] * len(axis))
+        return Sheet(
+            panels=tuple(_panel_of_group(panel, each, whole) for panel in panels for each in group_of.values())[
+                :FACETS_MOST
+            ],
+            axis=", ".join(axis),
+            order=order,
+            group=None,
+            labels=tuple(label_of[label] for label in labels if label in shown_labels and label_of[label] != whole),
+            groups=(),
+            cut=_words_of_cut(axis, len(labels), len(shown_labels)),
+        )
     return Sheet(
-        panels=tuple(_panel(answer, name, members, kept) for name, members in _panels(answer)),
+        panels=panels,
         axis=", ".join(axis) or None,
         order=order,
         group=", ".join(group) or None,
@@ -116,6 +131,24 @@ def sheet(answer: Answer) -> Sheet:
         groups=tuple(group_of[each] for each in groups[:FACETS_MOST]) if group else (),
         cut=_words_of_cut(axis, len(labels), len(shown_labels)) or _words_of_cut(group, len(groups), len(shown_groups)),
     )
+
+
+def _with_labels(answer: Answer, keys: Sequence[str]) -> Answer:
+    """Return an answer whose totals and other groups have their labels as keys."""
+    if not (answer.rolled or answer.others):
+        return answer
+    named = [
+        {**row, **{name: special_label(answer, name, at, row[name]) or row[name] for name in keys}}
+        for at, row in enumerate(map(dict, answer.rows))
+    ]
+    return replace(answer, rows=named)
+
+
+def _panel_of_group(panel: Panel, group: str, whole: str) -> Panel:
+    """Return the panel of one group, with its total in the title instead of among the rows."""
+    cells = [cell for cell in panel.cells if cell.group == group]
+    total = next((f": {cell.text} in all" for cell in cells if cell.label == whole), "")
+    return Panel(f"{panel.name}, {group}{total}", panel.kind, tuple(cell for cell in cells if cell.label != whole))
 
 
 def _roles(answer: Answer, keys: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -177,8 +210,9 @@ def _keys_in_order(
     return sorted(found, key=_rank) if all(run == sorted(run, key=_rank) for run in runs.values()) else found
 
 
-def _rank(key: tuple[Any, ...]) -> tuple[tuple[bool, Any], ...]:
-    return tuple((part is not None, 0 if part is None else part) for part in key)
+def _rank(key: tuple[Any, ...]) -> tuple[tuple[bool, bool, Any], ...]:
+    # a label of a total is text beside keys that may be numbers
+    return tuple((part is not None, isinstance(part, str), 0 if part is None else part) for part in key)
 
 
 def _labels(keys: Sequence[tuple[Any, ...]]) -> dict[tuple[Any, ...], str]:

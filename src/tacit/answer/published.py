@@ -101,6 +101,26 @@ def html_page(answer: "Answer", columns: str | None, title: str | None, unsure_f
     return "\n".join([*tables, below])
 
 
+def map_json(answer: "Answer", areas: str) -> dict[str, Any]:
+    """Return the numbers by the label of an area, to be joined with shapes that have the same names."""
+    down = keys_down(answer, areas, 1.0)
+    found: dict[str, list[dict[str, Any]]] = {}
+    beside = [key_labels(answer, key) for key in down]
+    for at, (label, row) in enumerate(zip(key_labels(answer, areas), answer.rows, strict=True)):
+        numbers = {
+            f"{name}{end}": None if row[f"{name}{end}"] is None else _plain_number(row[f"{name}{end}"])
+            for name in answer.aggregates
+            for end in ("", "_low", "_high")
+        }
+        found.setdefault(label, []).append(dict(zip(down, (each[at] for each in beside), strict=True)) | numbers)
+    return {
+        "key": areas,
+        "confidence": float(answer.facts.confidence),
+        "areas": found,
+        "notes": certificate_lines(answer),
+    }
+
+
 def certificate_lines(answer: "Answer") -> list[str]:
     """Return where an answer is in its ledger."""
     receipt = answer.facts.receipt

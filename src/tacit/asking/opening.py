@@ -5,11 +5,13 @@ no row. Asking is left to `asking.py` and `question.py`.
 """
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from inspect import signature
 from os import PathLike
 from typing import Any, Literal, cast
+from weakref import WeakValueDictionary
 
 from tacit.asking.describing import Description, asked_of_public_facts, described_as_asked
 from tacit.asking.protected_table import Table
@@ -44,6 +46,8 @@ NEIGHBOURS: tuple[Neighbours, ...] = ("add-remove", "replace")
 NAME_LENGTH_MAX = 100
 MARK_BYTES = 8
 DECLARED = "declared"  # instead of a random mark: the curator states by name= and version= that the frame is the same
+# The frames that are protected tables in this process, as long as they live: a rehearsal refuses them.
+FRAMES: WeakValueDictionary[int, Any] = WeakValueDictionary()
 FORGOTTEN = (
     "After a restart this frame is not known again, and questions are charged again: give version= if the frame stays "
     "the same."
@@ -130,6 +134,9 @@ def declared(
 ) -> tuple[Source, Declaration]:
     """Return a source and what is declared of it, held against its schema; no row is read and no ledger is opened."""
     opened = open_source(source, read_columns(columns), spark=spark)
+    if opened.identity is None:
+        with suppress(TypeError):  # not every object can be referred to weakly
+            FRAMES[id(source)] = source
     return opened, Declaration(
         name=_table_name(opened.stem if name is None else name),
         unit=_declared_unit(unit, opened),

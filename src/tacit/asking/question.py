@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from typing import ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn
 
-from tacit.answer import Answer, advised, half_width, kept_text, make_answer
+from tacit.answer import Answer, Rehearsal, advised, half_width, kept_text, make_answer
 from tacit.asking.describing import PlanReport
 from tacit.asking.foresight import Foresight, planned_as, rows_most
 from tacit.asking.learned import read_learn
@@ -76,6 +76,17 @@ class Question(QuestionVerbs[PlanReport]):
     query: Query
     several: Several | Workload | None = None  # parts that are charged as one: `query` is the first
     is_free: ClassVar[bool] = False  # answering reads nothing and costs nothing, so that no epsilon is needed
+
+    def rehearse(self, *, epsilon: Sequence[Number], on: Any) -> Rehearsal:
+        """Return how far answers at each ε would be from the truth: the whole release on rows that are public.
+
+        `on` is a file or a frame with this table's columns: public data, made-up rows, or an old table that is not
+        secret any more. It is treated as public: its exact numbers are computed and shown. Nothing is charged. A
+        source that is protected in the ledger is refused.
+        """
+        from tacit.asking.rehearsal import rehearse
+
+        return rehearse(self, epsilon, on)
 
     def _planned(self, call: QuestionCall) -> PlanReport:
         request, solved, level = self._request(call)
