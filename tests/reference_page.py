@@ -8,6 +8,7 @@ import inspect
 import re
 import textwrap
 from pathlib import Path
+from types import UnionType
 from typing import Any
 
 import typer
@@ -201,8 +202,9 @@ WORDS = {
     "path": "the file to write or read",
 }
 
-# What a public value of Python's own types is: its docstring would be that of `dict` or `int`.
+# What a public value of Python's own types is: its docstring would be that of `dict`, `int` or a union of classes.
 VALUES = {
+    "tacit.local.LocalProtocol": "The protocol of a survey: for counts, for a mean, for attributes, or for strings.",
     "tacit.local.FREQUENCIES": "The protocols for counts, by name: " + ", ".join(map(repr, tacit.local.FREQUENCIES)),
 }
 
@@ -286,7 +288,7 @@ def public(kind: type) -> list[str]:
 
 
 def _line(shown: str, thing: Any) -> str:
-    said = VALUES[shown] if isinstance(thing, dict | int) else " ".join(_said(thing).split())
+    said = VALUES[shown] if isinstance(thing, dict | int | UnionType) else " ".join(_said(thing).split())
     return f"- **`{shown}{_signature(thing)}`** {said}"
 
 

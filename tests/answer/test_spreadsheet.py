@@ -71,6 +71,14 @@ def test_hidden_and_uncertain_numbers_are_marked(answer, tmp_path):
     assert any("one row" in (line or "") or "each row" in (line or "") for line in notes)
 
 
+@pytest.mark.parametrize("words", [{}, {"columns": "region"}])
+def test_an_answer_without_a_group_is_a_file_too(answer, tmp_path, words):
+    of_none = replace(answer, rows=[], rolled={"region": [], "age": []})
+    _, rows = sheet_of(of_none, tmp_path, "n", **words)
+    assert len(rows) <= 1
+    assert of_none.to_html(**words).count("<table") == of_none.to_html().count("<table")
+
+
 def test_every_number_of_a_file_is_the_answer_s(answer, tmp_path):
     _, rows = sheet_of(answer, tmp_path, "n")
     wanted = [[row["n"], row["n_low"], row["n_high"]] for row in answer.to_dicts()]

@@ -167,8 +167,8 @@ def _write_number(
 
 def _widths(sheet: Sheet) -> None:
     for column in sheet.columns:
-        longest = max(len(str(cell.value or "")) for cell in column if cell.row > 2)  # the title is long
-        sheet.column_dimensions[column[0].column_letter].width = min(max(longest + 2, WIDTH_LEAST), WIDTH_MOST)
+        lengths = [len(str(cell.value or "")) for cell in column if cell.row > 2]  # the title is long
+        sheet.column_dimensions[column[0].column_letter].width = min(max([WIDTH_LEAST - 2, *lengths]) + 2, WIDTH_MOST)
 
 
 def _sheet_name(name: str, taken: Sequence[str]) -> str:

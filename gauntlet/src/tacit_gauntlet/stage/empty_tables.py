@@ -269,6 +269,15 @@ VERBS: dict[str, Ask] = {
         .agg(n=count(), s=sum_of("x"))
         .answer(epsilon=TINY, accept_noise=True)
     ),
+    "others of found groups": lambda asked: (
+        asked.rows.group_by("w", "g", totals=True, other=True).count().answer(epsilon=TINY, accept_noise=True)
+    ),
+    "a workload": lambda asked: asked.rows.workload(
+        by_g=asked.rows.group_by("g").count(), m=asked.rows.mean("y")
+    ).answer(epsilon=TINY, accept_noise=True),
+    "marginals": lambda asked: asked.rows.marginals(["g", "x"], bins={"x": [0, 5, 10]}).answer(
+        epsilon=TINY, accept_noise=True
+    ),
     "top of found": lambda asked: asked.rows.top("w", 2).answer(epsilon=TINY, accept_noise=True),
     "quantiles of people": lambda asked: asked.rows.quantile("x", [0.1, 0.5, 0.9], of="people").answer(
         epsilon=SMALL, accept_noise=True, consistent=True
@@ -313,11 +322,18 @@ def _files(answer: Answer) -> str:
     with TemporaryDirectory() as folder:
         place = Path(folder)
         answer.plot(place / "a.svg")
-        answer.to_excel(place / "a.xlsx")
+        answer.to_excel(place / "a.xlsx", columns="g")
         with ZipFile(place / "a.xlsx") as book:
             sheets = [book.read(name).decode() for name in sorted(book.namelist()) if "sheet" in name.lower()]
         drawn = (place / "a.svg").read_text()
-    texts = [drawn, *sheets, str(answer.to_pandas().dtypes), json.dumps(answer.certificate(), default=str)]
+    texts = [
+        drawn,
+        *sheets,
+        answer.to_html(),
+        answer.note(),
+        str(answer.to_pandas().dtypes),
+        json.dumps(answer.certificate(), default=str),
+    ]
     return in_words("\n".join(texts))
 
 
@@ -469,13 +485,9 @@ def _outcome(ask: Callable[[], Any]) -> list[str]:
         return [type(problem).__name__]  # words of a library's own, which no verb may show
     seen = [type(found).__name__, public_text(found) if hasattr(found, "fit") else str(found)]
     if isinstance(found, Answer):
-        seen += [
-            str(found.to_arrow().schema),
-            found.to_json(),
-            found.to_csv(),
-            str(found.details()),
-            f"{len(found.to_dicts())} rows".replace("0", "no"),
-        ]
+        for each in found.parts.values() or [found]:
+            seen += [str(each.to_arrow().schema), each.to_json(), each.to_csv(), str(each.details())]
+            seen.append(f"{len(each.to_dicts())} rows".replace("0", "no"))
     return seen
 
 
