@@ -72,6 +72,8 @@ MODULES = (
     "tacit_gauntlet.query.relation_mutants",
     "tacit_gauntlet.query.relations",
     "tacit_gauntlet.query.work",
+    "tacit_gauntlet.query.workload_mutants",
+    "tacit_gauntlet.query.workloads",
     "tacit_gauntlet.selection.cases",
     "tacit_gauntlet.selection.mutants",
     "tacit_gauntlet.server.access",

@@ -138,32 +138,34 @@ def whole_parts(parents: Integers, values: Floats, totals: Integers, *, is_signe
     [3, 0, 0]
     """
     count, size = len(totals), len(values)
-    alive = np.ones(size, dtype=bool)
-    moved = values
+    alive, moved = np.ones(size, dtype=bool), values
+    held, sums = np.bincount(parents, minlength=count), np.bincount(parents, values, minlength=count)
     for _ in range(WATER_ROUNDS):
-        held = np.bincount(parents, alive, minlength=count)
-        sums = np.bincount(parents, np.where(alive, values, 0.0), minlength=count)
         moved = values - ((sums - totals) / np.maximum(held, 1))[parents]
-        dead = alive & (moved < 0)
-        if is_signed or not dead.any():
+        dead = np.flatnonzero(alive & (moved < 0))
+        if is_signed or not len(dead):
             break
-        keeps = np.bincount(parents, alive & ~dead, minlength=count) > 0
-        alive &= ~(dead & keeps[parents])
-        if not (dead & keeps[parents]).any():
+        dead = dead[(held > np.bincount(parents[dead], minlength=count))[parents[dead]]]  # one of each parent stays
+        if not len(dead):
             break
+        alive[dead] = False
+        held = held - np.bincount(parents[dead], minlength=count)
+        sums = sums - np.bincount(parents[dead], values[dead], minlength=count)
     kept = np.where(alive, moved, 0.0)
     kept = kept if is_signed else np.maximum(kept, 0.0)
     found = np.floor(kept + 1e-9).astype(np.int64)
     missing = totals - sums_of(parents, found, count)
     members = np.bincount(parents, minlength=count)
     each = missing // np.maximum(members, 1)
-    found += np.where(missing[parents] > 0, each[parents], 0) if not is_signed else each[parents]
-    missing = totals - sums_of(parents, found, count)
+    each = each if is_signed else np.maximum(each, 0)
+    if each.any():
+        found += each[parents]
+        missing -= each * members
     order = np.argsort(parents + (1 - (kept - found)) / 2, kind="stable")
     starts = np.cumsum(members) - members
-    rank = np.empty(size, dtype=np.int64)
-    rank[order] = np.arange(size) - starts[parents[order]]
-    return found + (rank < missing[parents])
+    placed = parents[order]
+    found[order[np.arange(size) - starts[placed] < missing[placed]]] += 1
+    return found
 
 
 def sums_of(parents: Integers, values: Integers, count: int) -> Integers:

@@ -55,3 +55,60 @@ def is_noisy(plan: Plan, question: Any, index: int, runs: int) -> bool:
         if sum(trace.noisy.levels[index].parts[0][0]) != exact:
             return True
     return False
+
+
+def with_hidden(**declared: Any) -> Any:
+    """Return a table of two large groups and a few rows of others, which stay hidden."""
+    names = ["u"] * 900 + ["v"] * 700 + ["rare"] * 20 + ["alone"]
+    rows = pa.table({"a": [each[0] for each in names], "b": names, "x": [len(each) for each in names]})
+    return tacit.table(
+        rows,
+        unit=tacit.ROW,
+        name="t",
+        version=1,
+        budget=tacit.epsilon(9, delta=1e-6),
+        ledger=tacit.TRYOUT,
+        **declared,
+    )
+
+
+def hidden_in_totals(runs: int) -> int:
+    """Return in how many answers the totals of found groups differ from the sums of what is shown."""
+    found = 0
+    for _ in range(runs):
+        answer = with_hidden().group_by("b", totals=True).count().answer(epsilon=1)
+        total = next(row["count"] for at, row in enumerate(answer.to_dicts()) if answer.rolled["b"][at])
+        found += total != sum(row["count"] for at, row in enumerate(answer.to_dicts()) if not answer.rolled["b"][at])
+    return found
+
+
+def others_plan() -> tuple[Plan, Any]:
+    """Return the plan of listed groups and others, and its question."""
+    question = with_hidden(columns={"b": {"keys": ["u", "v"]}}).group_by("b", other=True).count()
+    return question.plan(epsilon=1).plan, question
+
+
+def others_are_noisy(runs: int) -> bool:
+    """Whether the others differ from the exact number of their rows in any of so many runs."""
+    plan, question = others_plan()
+    rows = pa.table({"a": ["u", "x"], "b": ["u", "x"], "x": [1, 1]})
+    for _ in range(runs):
+        trace = run_plan(plan, question.session.declaration, rows)
+        if trace.exact is None or trace.noisy is None:
+            return False
+        if trace.noisy.parts[0][0][-1] != list(trace.exact.part(plan.releases[0].parts[0], plan))[-1]:
+            return True
+    return False
+
+
+def workload_plans(weights: Any = None) -> tuple[Any, Any]:
+    """Return the plans of a workload of three questions at an epsilon of 1, together, and its question."""
+    table = with_hidden(columns={"b": {"keys": ["u", "v"]}, "a": {"keys": ["u", "v", "r"]}, "x": {"between": (0, 9)}})
+    by = {"by_a": table.group_by("a").count(), "by_b": table.group_by("b").count()}
+    question = table.workload(**by, sum=table.sum("x"))
+    return question.plan(epsilon=1, weights=weights).foreseen.planned, question
+
+
+def is_fitted(question: Any) -> bool:
+    """Whether tables of a workload were fitted together."""
+    return any("fitted together" in note for note in question.answer(epsilon=1).facts.notes)
