@@ -57,6 +57,17 @@ def test_html_escapes_every_text_and_marks_what_is_hidden_or_uncertain(answer):
     assert hidden.to_csv(columns="age").count("[x]") == 3 * 12
 
 
+def test_a_total_that_was_not_asked_for_is_not_marked_as_hidden(answer):
+    rows = [row for at, row in enumerate(answer.rows) if not answer.rolled["region"][at] or answer.rolled["age"][at]]
+    rolled = {name: [each[name] is None for each in rows] for name in ("region", "age")}
+    some = replace(answer, rows=rows, rolled=rolled)
+    assert some.to_csv(columns="age").splitlines()[1].startswith("count,Total,[z],[z],")
+    assert "<td>[z]</td>" in some.to_html(columns="age")
+    without = [row for row in rows if (row["region"], row["age"]) != ("east", "18+")]
+    few = replace(answer, rows=without, rolled={name: [each[name] is None for each in without] for name in rolled})
+    assert "<td>[x]</td>" in few.to_html(columns="age")  # its level was asked for: too few people
+
+
 def test_what_cannot_go_across_is_refused(answer):
     for write in (answer.to_csv, answer.to_html):
         with pytest.raises(QueryRefused, match="its keys are region, age"):

@@ -69,12 +69,12 @@ def _promise(answer: "Answer") -> Iterator[Both]:
         "Jede Zahl wurde vor der Veröffentlichung zufällig verrauscht. Das Rauschen ist so gewählt, dass dieselbe "
         f"Tabelle {without[1]} fast ebenso wahrscheinlich gewesen wäre{odds[1]}.",
     )
-    if ";" in facts.unit:
-        yield (
-            "Other releases from the same data, in other periods or blocks, add to this: their losses add up.",
-            "Weitere Veröffentlichungen aus denselben Daten, in anderen Zeiträumen oder Blöcken, kommen hinzu: Ihre "
-            "Verluste addieren sich.",
-        )
+    yield (
+        "Other releases from the same data add to this, also those of other years or months: their losses add up.",
+        "Weitere Veröffentlichungen aus denselben Daten kommen hinzu, auch die anderer Jahre oder Monate: Ihre "
+        "Verluste "
+        "addieren sich.",
+    )
     yield (
         "This protects from everyone who reads the table, whatever else they know and however much they compute. It "
         "does "

@@ -1,6 +1,7 @@
 """A published table's layout, the same in a workbook, CSV and HTML: groups down, one key's values across.
 
-Numbers stay numbers. `[x]` stands for one that is not shown, and `[low]` beside one that is uncertain.
+Numbers stay numbers. `[x]` stands for one that is hidden, `[z]` for a total that was not asked for, and `[low]` beside
+one that is uncertain.
 """
 
 import csv
@@ -16,15 +17,17 @@ from tacit.errors import InvalidParameter, QueryRefused, printable
 if TYPE_CHECKING:
     from tacit.answer.answer import Answer
 
-HIDDEN, UNSURE = "[x]", "[low]"
+HIDDEN, UNASKED, UNSURE = "[x]", "[z]", "[low]"
 LEGEND = (
     (HIDDEN, "The number is not shown: there are too few people for it."),
+    (UNASKED, "The table does not have this total."),
     (UNSURE, "The number is uncertain: half of its interval is more than {limit} of it."),
 )
 _RUN_BY_SPREADSHEETS = "=+-@\t\r\n＝＋－＠"  # the last four are the wide forms, which some read as the others
 
 Labels = tuple[str, ...]
-CrossedCells = Mapping[tuple[Labels, str], Mapping[str, Any]]  # by the labels of a row, and that of a column
+# by the labels of a row, and that of a column: a row of the answer, or a mark
+CrossedCells = Mapping[tuple[Labels, str], Mapping[str, Any] | str]
 
 
 def keys_down(answer: "Answer", columns: str | None, unsure_from: float) -> list[str]:
@@ -39,17 +42,39 @@ def keys_down(answer: "Answer", columns: str | None, unsure_from: float) -> list
 
 
 def crossed(answer: "Answer", down: Sequence[str], across: str | None) -> tuple[list[Labels], list[str], CrossedCells]:
-    """Return the labels of rows and of columns, totals last across, and the rows of the answer by both."""
+    """Return the labels of rows and of columns, totals last across, and the rows of the answer by both.
+
+    A place without a row has its mark: too few people, or a level of totals that was not asked for.
+    """
     beside = [key_labels(answer, key) for key in down]
     above = [""] * len(answer.rows) if across is None else key_labels(answer, across)
-    cells = {(tuple(labels[at] for labels in beside), above[at]): row for at, row in enumerate(answer.rows)}
+    found = {(tuple(labels[at] for labels in beside), above[at]): row for at, row in enumerate(answer.rows)}
     columns = sorted(dict.fromkeys(above), key=lambda label: (label == TOTAL, label == OTHER))
-    return list(dict.fromkeys(row for row, _ in cells)), columns, cells
+    rows = list(dict.fromkeys(row for row, _ in found))
+    levels = {_level(labels, label) for labels, label in found}
+    empty = {
+        (labels, label): HIDDEN if _level(labels, label) in levels else UNASKED for labels in rows for label in columns
+    }
+    return rows, columns, {**empty, **found}
+
+
+def _level(labels: Labels, label: str) -> tuple[bool, ...]:
+    return tuple(each == TOTAL for each in (*labels, label))
+
+
+def cell_of(found: Mapping[str, Any] | str, name: str) -> Any:
+    """Return a number of a crossed cell, or its mark."""
+    return found if isinstance(found, str) else HIDDEN if found[name] is None else found[name]
+
+
+def ends_of(found: Mapping[str, Any] | str, name: str) -> tuple[Any, Any]:
+    """Return the interval of a number of a crossed cell; None for its ends if it has none."""
+    return (None, None) if isinstance(found, str) else (found[f"{name}_low"], found[f"{name}_high"])
 
 
 def is_unsure(value: Any, ends: tuple[Any, Any], unsure_from: float) -> bool:
     """Return whether half of a number's interval is more than a part of it."""
-    return None not in ends and bool((ends[1] - ends[0]) / 2 > unsure_from * abs(value))
+    return not isinstance(value, str) and None not in ends and bool((ends[1] - ends[0]) / 2 > unsure_from * abs(value))
 
 
 def defused(value: Any) -> Any:
@@ -64,16 +89,17 @@ def wide_csv(answer: "Answer", columns: str, unsure_from: float) -> str:
     rows, across, cells = crossed(answer, down, columns)
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    ends = [f"{label}, {end}" for label in across for end in ("low", "high")]
-    writer.writerow([defused(printable(name)) for name in ("number", *down, *across, *ends, UNSURE)])
+    heads = [f"{label}, {end}" for label in across for end in ("low", "high")]
+    writer.writerow([defused(printable(name)) for name in ("number", *down, *across, *heads, UNSURE)])
     for name in answer.aggregates:
         for labels in rows:
-            found = [cells.get((labels, label), {}) for label in across]
-            spans = [(each.get(f"{name}_low"), each.get(f"{name}_high")) for each in found]
-            known = [(label, each[name], span) for label, each, span in zip(across, found, spans, strict=True) if each]
-            unsure = [each for each, value, span in known if value is not None and is_unsure(value, span, unsure_from)]
-            shown = [each.get(name) for each in found] + [end for span in spans for end in span]
-            numbers = [HIDDEN if each is None else _plain_number(each) for each in shown]
+            found = [cells[labels, label] for label in across]
+            values = [cell_of(each, name) for each in found]
+            spans = [ends_of(each, name) for each in found]
+            known = zip(across, values, spans, strict=True)
+            unsure = [label for label, value, span in known if is_unsure(value, span, unsure_from)]
+            ends = [cell_of(each, f"{name}_{end}") for each in found for end in ("low", "high")]
+            numbers = [each if isinstance(each, str) else _plain_number(each) for each in (*values, *ends)]
             writer.writerow([*(defused(each) for each in (name, *labels)), *numbers, defused(" ".join(unsure))])
     return out.getvalue()
 
@@ -88,7 +114,7 @@ def html_page(answer: "Answer", columns: str | None, title: str | None, unsure_f
         body = "".join(
             "<tr>"
             + "".join(f'<th scope="row">{_escaped(label)}</th>' for label in labels)
-            + "".join(f"<td>{_html_cell(cells.get((labels, label)), name, unsure_from)}</td>" for label in across)
+            + "".join(f"<td>{_html_cell(cells[labels, label], name, unsure_from)}</td>" for label in across)
             + "</tr>\n"
             for labels in rows
         )
@@ -127,14 +153,13 @@ def certificate_lines(answer: "Answer") -> list[str]:
     return [f"Certificate: entry {receipt['entry']} of ledger {receipt['ledger']}."] if "entry" in receipt else []
 
 
-def _html_cell(row: Mapping[str, Any] | None, name: str, unsure_from: float) -> str:
-    if row is None or row[name] is None:
-        return HIDDEN
-    value, ends = row[name], (row[f"{name}_low"], row[f"{name}_high"])
-    if None in ends:
-        return f"{_plain_number(value):,}"
+def _html_cell(found: Mapping[str, Any] | str, name: str, unsure_from: float) -> str:
+    value, ends = cell_of(found, name), ends_of(found, name)
+    if isinstance(value, str):
+        return value
     mark = f" {UNSURE}" if is_unsure(value, ends, unsure_from) else ""
-    return f"{_plain_number(value):,}{mark} <small>{_plain_number(ends[0]):,} … {_plain_number(ends[1]):,}</small>"
+    low, high = (None if end is None else f"{_plain_number(end):,}" for end in ends)
+    return f"{_plain_number(value):,}{mark}" + (f" <small>{low} … {high}</small>" if low and high else "")
 
 
 def _plain_number(value: Any) -> int | float:

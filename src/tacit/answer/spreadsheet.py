@@ -9,7 +9,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tacit.answer.below_answer import closing_lines
-from tacit.answer.published import HIDDEN, LEGEND, UNSURE, certificate_lines, crossed, is_unsure, keys_down
+from tacit.answer.published import (
+    HIDDEN,
+    LEGEND,
+    UNASKED,
+    UNSURE,
+    cell_of,
+    certificate_lines,
+    crossed,
+    ends_of,
+    is_unsure,
+    keys_down,
+)
 from tacit.answer.text import key_labels, key_text
 from tacit.errors import InvalidParameter, printable
 
@@ -98,9 +109,8 @@ def _wide(
         for column, label in enumerate(labels, 1):
             _write_text(sheet, at + 4, column, label)
         for column, label in enumerate(columns, len(down) + 1):
-            found = cells.get((labels, label))
-            ends = None if found is None else (found[f"{number}_low"], found[f"{number}_high"])
-            _write_number(sheet, at + 4, column, None if found is None else found[number], ends, unsure_from)
+            found = cells[labels, label]
+            _write_number(sheet, at + 4, column, cell_of(found, number), ends_of(found, number), unsure_from)
     _widths(sheet)
 
 
@@ -116,9 +126,8 @@ def _wide_ends(sheet: Sheet, answer: "Answer", down: Sequence[str], across: str,
         for column, label in enumerate(labels, 1):
             _write_text(sheet, at + 4, column, label)
         for place, label in enumerate(columns):
-            found = cells.get((labels, label))
             for side, end in enumerate(("low", "high")):
-                value = None if found is None else found[f"{number}_{end}"]
+                value = cell_of(cells[labels, label], f"{number}_{end}")
                 _write_number(sheet, at + 4, len(down) + 1 + 2 * place + side, value, None, 1.0)
     _widths(sheet)
 
@@ -130,7 +139,12 @@ def _head(sheet: Sheet, title: str, names: Sequence[str]) -> None:
     from openpyxl.styles import Font
 
     _write_text(sheet, 1, 1, title)
-    _write_text(sheet, 2, 1, f"Shorthand: {HIDDEN} not shown, {UNSURE} uncertain. The sheet Notes has more.")
+    _write_text(
+        sheet,
+        2,
+        1,
+        f"Shorthand: {HIDDEN} hidden, {UNASKED} not asked for, {UNSURE} uncertain. The sheet Notes has more.",
+    )
     for column, name in enumerate(names, 1):
         _write_text(sheet, 3, column, name)
         sheet.cell(3, column).font = Font(bold=True)
@@ -155,8 +169,8 @@ def _write_key(sheet: Sheet, row: int, column: int, value: Any, label: str) -> N
 def _write_number(
     sheet: Sheet, row: int, column: int, value: Any, ends: tuple[Any, Any] | None, unsure_from: float
 ) -> None:
-    if value is None:
-        _write_text(sheet, row, column, HIDDEN)
+    if value is None or isinstance(value, str):
+        _write_text(sheet, row, column, value or HIDDEN)
         return
     cell = sheet.cell(row, column)
     cell.value = value if isinstance(value, int) and abs(value) < 1 << 53 else float(value)
