@@ -24,7 +24,7 @@ from tacit.privacy import event_from_dict, from_text, read_json, to_text
 WHAT = "tacit certificate 2"
 
 
-def facts(view: LedgerDraft, number: int, *, ledger: str, public_key: str) -> Record:
+def facts(view: LedgerDraft, number: int, *, public_key: str) -> Record:
     """Return the content of an answer's certificate, unsigned; `number` is that of its entry or of its charge."""
     entry = view.entry(number)
     answer = view.answer_paid_by(number) if entry is not None and entry.kind == "charge" else entry
@@ -35,7 +35,7 @@ def facts(view: LedgerDraft, number: int, *, ledger: str, public_key: str) -> Re
     charge = _entry_of(view, answer.record["charge"])
     table = _entry_of(view, charge.record["declared"])
     chained = {"table": _chained(view, table), "charge": _chained(view, charge), "answer": _chained(view, answer)}
-    return {"what": WHAT, "ledger": ledger, "software": software(), **summary(chained), "chain": chained} | {
+    return {"what": WHAT, "ledger": view.head.ledger, "software": software(), **summary(chained), "chain": chained} | {
         "public_key": public_key
     }
 

@@ -263,8 +263,6 @@ def find_stored(
     keys: Keys,
     *,
     question: str,
-    ledger: str,
-    durable: bool,
     again: bool = False,
     is_in_hand: bool = False,
 ) -> StoredAnswer | None:
@@ -288,7 +286,7 @@ def find_stored(
         answer = view.answer_paid_by(charge.number)
         if answer is None and not (is_in_hand and _attempts_left(view, charge)):
             raise _dead(charge)
-    return None if answer is None else _stored_answer(answer, ledger=ledger, durable=durable)
+    return None if answer is None else _stored_answer(view, answer)
 
 
 def standing_for(view: LedgerDraft, keys: Keys) -> Entry | None:
@@ -343,11 +341,11 @@ def fail(draft: LedgerDraft, attempt: Attempt) -> None:
         draft.append({"kind": "attempt", "charge": attempt.charge.number, "number": number, "failed": True})
 
 
-def sent_with(view: LedgerDraft, *, request_id: str, analyst: str | None, ledger: str) -> tuple[str, str | None] | None:
+def sent_with(view: LedgerDraft, *, request_id: str, analyst: str | None) -> tuple[str, str | None] | None:
     """Return the table that an analyst's request was charged for, and what was sent; None without a charge."""
     who = None if analyst is None else name_key(analyst)
     names = [who, *view.spellings(who)]
-    charge = _first_entry(view.charge_for(digest("request", ledger, name, request_id)) for name in names)
+    charge = _first_entry(view.charge_for(digest("request", view.head.ledger, name, request_id)) for name in names)
     table = None if charge is None else view.book.table(charge.record["table"])
     return None if charge is None or table is None else (table.name, charge.record.get("sent"))
 
@@ -368,9 +366,7 @@ def _learned(view: LedgerDraft, table: str, question: str) -> Entry | None:
     return None if fact is None else view.entry(fact.record["answer"])
 
 
-def facts(
-    view: LedgerDraft, table: RegisteredTable, analyst: str, *, ledger: str, durable: bool
-) -> tuple[StoredFact, ...]:
+def facts(view: LedgerDraft, table: RegisteredTable, analyst: str) -> tuple[StoredFact, ...]:
     """Return what was learned of a table, in the order of its entries: everyone's, or an analyst's own if limited."""
     whose = analyst if is_limited(view, table.cohort, analyst) else None
     found = [view.fact(name) for name in view.rows.names(facts_of(table.id))]
@@ -382,8 +378,8 @@ def facts(
         only = record["analyst"]
         if answer is None or paid is None or (only if only is None else name_key(only)) != whose:
             continue
-        stored = _stored_answer(answer, ledger=ledger, durable=durable)
-        shown.append(StoredFact(record["words"], stored, charge_from(paid.record), record["version"]))
+        stored, cost = _stored_answer(view, answer), charge_from(paid.record)
+        shown.append(StoredFact(record["words"], stored, cost, record["version"]))
     return tuple(shown)
 
 
@@ -408,7 +404,7 @@ def require_room(draft: LedgerDraft, request: ChargeRequest, whole: Charge) -> N
     _refuse_if_short(draft, request, record, whole)
 
 
-def decide(draft: LedgerDraft, request: ChargeRequest, *, durable: bool) -> StoredAnswer | Attempt:
+def decide(draft: LedgerDraft, request: ChargeRequest) -> StoredAnswer | Attempt:
     """Charge a request, or return the answer it already has; without room, refuse for the record.
 
     The decision is made on one draft with a signed head: look the question up, read the totals, decide, append. The
@@ -421,15 +417,7 @@ def decide(draft: LedgerDraft, request: ChargeRequest, *, durable: bool) -> Stor
     _refuse_if_not_allowed(draft, request, record)
     learning = request.learning
     again = learning is not None and learning.again
-    stored = find_stored(
-        draft,
-        request.keys,
-        question=question,
-        ledger=draft.head.ledger,
-        durable=durable,
-        again=again,
-        is_in_hand="attempts" in record,
-    )
+    stored = find_stored(draft, request.keys, question=question, again=again, is_in_hand="attempts" in record)
     if stored is not None:
         return stored
 
@@ -543,7 +531,7 @@ def refuse_misuse(draft: LedgerDraft, table: RegisteredTable, events: Iterable[E
         )
 
 
-def commit(draft: LedgerDraft, attempt: Attempt, answer: str, shown: str | None, *, durable: bool) -> Receipt:
+def commit(draft: LedgerDraft, attempt: Attempt, answer: str, shown: str | None) -> Receipt:
     """Store the answer a charge paid for, once, from the newest attempt at it, and return the receipt."""
     charge = attempt.charge
     if not draft.holds(charge):
@@ -572,19 +560,22 @@ def commit(draft: LedgerDraft, attempt: Attempt, answer: str, shown: str | None,
     if learns is not None and (learns["again"] or draft.fact(fact_name(record["table"], question)) is None):
         named = {name: learns[name] for name in ("words", "analyst", "version")}
         draft.append({"kind": "fact", "table": record["table"], "question": question, "answer": entry.number, **named})
-    return Receipt(draft.head.ledger, entry.number, entry.hash, charge.number, entry.record["time"], durable)
+    return _receipt(draft, entry)
 
 
-def _stored_answer(answer: Entry, *, ledger: str, durable: bool) -> StoredAnswer:
+def _receipt(view: LedgerDraft, answer: Entry) -> Receipt:
     record = answer.record
-    receipt = Receipt(ledger, answer.number, answer.hash, record["charge"], record["time"], durable)
-    return StoredAnswer(record["answer"], receipt)
+    return Receipt(view.head.ledger, answer.number, answer.hash, record["charge"], record["time"], view.durable)
 
 
-def stored_at(view: LedgerDraft, number: int, *, ledger: str, durable: bool) -> StoredAnswer | None:
+def _stored_answer(view: LedgerDraft, answer: Entry) -> StoredAnswer:
+    return StoredAnswer(answer.record["answer"], _receipt(view, answer))
+
+
+def stored_at(view: LedgerDraft, number: int) -> StoredAnswer | None:
     """Return the answer at an entry, or None."""
     entry = view.entry(number)
-    return None if entry is None or entry.kind != "answer" else _stored_answer(entry, ledger=ledger, durable=durable)
+    return None if entry is None or entry.kind != "answer" else _stored_answer(view, entry)
 
 
 def _no_room(request: ChargeRequest, why: str) -> BudgetExceeded:

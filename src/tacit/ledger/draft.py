@@ -294,8 +294,11 @@ PAGE = 32
 class LedgerDraft:
     """The ledger as of one transaction, with the entries it is about to add."""
 
-    def __init__(self, rows: StoreRows, head: Head, *, time: str, pieces: Pieces | None = None) -> None:
+    def __init__(
+        self, rows: StoreRows, head: Head, *, time: str, pieces: Pieces | None = None, durable: bool = False
+    ) -> None:
         self.rows = rows
+        self.durable = durable  # whether what is written survives the process
         self.before: Head | None = head
         self.head = head
         self.now = time

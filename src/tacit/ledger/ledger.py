@@ -114,7 +114,7 @@ class Ledger(CarriesOut, KnowsPeople):
             accept_large_delta=accept_large_delta,
             same_people_as=same_people_as,
         )
-        return self._group_commit.submit(lambda draft: registry.register(draft, registration, ledger=self.id))
+        return self._group_commit.submit(lambda draft: registry.register(draft, registration))
 
     def reserve(
         self,
@@ -153,9 +153,7 @@ class Ledger(CarriesOut, KnowsPeople):
             is_alone=is_alone(),
             call=(call := self._call(table, analyst)),
         )
-        outcome = self._group_commit.submit(
-            lambda draft: charging.decide(draft, request, durable=self.durable), likely=request.likely()
-        )
+        outcome = self._group_commit.submit(lambda draft: charging.decide(draft, request), likely=request.likely())
         if isinstance(outcome, StoredAnswer):
             return outcome
         if call is not None and outcome.rest is not None:
@@ -179,14 +177,7 @@ class Ledger(CarriesOut, KnowsPeople):
             if not is_fact:  # known facts only start a plan, and a fit of a plan is refused
                 require_allowed(draft, analyst, table)
             question = charging.question_of(draft, keys, table.cohort, keys.analyst or "")
-            return charging.find_stored(
-                draft,
-                keys,
-                question=question,
-                ledger=self.id,
-                durable=self.durable,
-                is_in_hand=in_hand(self.id) is not None,
-            )
+            return charging.find_stored(draft, keys, question=question, is_in_hand=in_hand(self.id) is not None)
 
     def require_may_ask(self, table: RegisteredTable, asker: Asker) -> None:
         """Refuse, for the record, someone who may not ask about a table, or about those beside it."""
@@ -197,12 +188,12 @@ class Ledger(CarriesOut, KnowsPeople):
     def facts(self, table: RegisteredTable, analyst: str | None = None) -> tuple[StoredFact, ...]:
         """Return what was learned of a table and may be used free, in the order in which it was paid for."""
         with self._view() as draft:
-            return charging.facts(draft, table, _key(analyst), ledger=self.id, durable=self.durable)
+            return charging.facts(draft, table, _key(analyst))
 
     def stored(self, number: int) -> StoredAnswer | None:
         """Return the answer at an entry, or None if the entry is of another kind."""
         with self._view() as draft:
-            return charging.stored_at(draft, number, ledger=self.id, durable=self.durable)
+            return charging.stored_at(draft, number)
 
     def answer_of(self, charge: int) -> Entry | None:
         """Return the entry of the answer that a charge paid for, or None."""
@@ -219,7 +210,7 @@ class Ledger(CarriesOut, KnowsPeople):
     def sent_with(self, request_id: str, analyst: str | None = None) -> tuple[str, str | None] | None:
         """Return the table that a request was charged for, and the request as it was sent; None without a charge."""
         with self._view() as draft:
-            return charging.sent_with(draft, request_id=request_id, analyst=analyst, ledger=self.id)
+            return charging.sent_with(draft, request_id=request_id, analyst=analyst)
 
     def version_of(self, name: str) -> int | None:
         """Return the version that a table of this name was last declared with; None if the table does not exist."""
@@ -231,7 +222,7 @@ class Ledger(CarriesOut, KnowsPeople):
         """Return the name of a source in this ledger, or a table of that name; None if it is not registered."""
         registration = registry.Registration(name=name, declaration={}, source=source, marks=marks)
         with self._view() as draft:
-            return registry.known_as(draft.book, registration, ledger=self.id, by_name=by_name)
+            return registry.known_as(draft, registration, by_name=by_name)
 
     def tables(self) -> tuple[RegisteredTable, ...]:
         """Return every table, by name, as last declared."""
@@ -300,7 +291,7 @@ class Ledger(CarriesOut, KnowsPeople):
     def certificate(self, number: int) -> Record:
         """Return the signed certificate of an answer, by its entry's number or its charge's."""
         with self._view() as draft:
-            facts = certificate.facts(draft, number, ledger=self.id, public_key=self.public_key)
+            facts = certificate.facts(draft, number, public_key=self.public_key)
         return certificate.sign(facts, self._signing_key())
 
     def secret_for(self, purpose: str) -> bytes:
@@ -450,7 +441,8 @@ class Ledger(CarriesOut, KnowsPeople):
             yield draft
 
     def _draft(self, rows: StoreRows, time: str | None = None) -> LedgerDraft:
-        draft = LedgerDraft(rows, self._checked_head(rows), time=time or time_text(self._clock), pieces=self._pieces)
+        head, now = self._checked_head(rows), time or time_text(self._clock)
+        draft = LedgerDraft(rows, head, time=now, pieces=self._pieces, durable=self.durable)
         draft.is_over = self._store.locks.is_free
         return draft
 

@@ -81,8 +81,9 @@ class Registration:
         return self.declaration.get("version", 1)  # type: ignore[no-any-return]
 
 
-def register(draft: LedgerDraft, wanted: Registration, *, ledger: str) -> RegisteredTable:
+def register(draft: LedgerDraft, wanted: Registration) -> RegisteredTable:
     """Return the table as registered; a new or changed declaration leaves an entry."""
+    ledger = draft.head.ledger
     source = None if wanted.source is None else digest("source", ledger, wanted.source)
     marks = sorted({digest("source", ledger, mark) for mark in wanted.marks} - {source})
     known = draft.book.named(wanted.name)
@@ -116,9 +117,10 @@ def register(draft: LedgerDraft, wanted: Registration, *, ledger: str) -> Regist
     return registered(draft.book, known)
 
 
-def known_as(book: RuleBook, wanted: Registration, *, ledger: str, by_name: bool) -> str | None:
+def known_as(view: LedgerDraft, wanted: Registration, *, by_name: bool) -> str | None:
     """Return the registered name of a source or a part of it, or a table by its name, or None."""
-    digests = [digest("source", ledger, each) for each in (wanted.source, *wanted.marks) if each is not None]
+    book, given = view.book, [each for each in (wanted.source, *wanted.marks) if each is not None]
+    digests = [digest("source", view.head.ledger, each) for each in given]
     named = [book.named(wanted.name)] if by_name else []
     return next((table.name for table in (*map(book.known_by, digests), *named) if table is not None), None)
 

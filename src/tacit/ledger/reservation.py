@@ -61,7 +61,6 @@ class CarriesOut:
     """The part of a ledger that stores answers, each from the newest attempt at its charge."""
 
     id: str
-    durable: bool
     _store: LedgerStore
     _group_commit: GroupCommit
 
@@ -210,7 +209,7 @@ class CarriesOut:
         if not isinstance(answer, str):
             raise InvalidParameter(f"answer must be text, not {type(answer).__name__}")
         return self._group_commit.submit(
-            lambda draft: charging.commit(draft, attempt, answer, shown, durable=self.durable),
+            lambda draft: charging.commit(draft, attempt, answer, shown),
             likely=attempt.likely(),
             publishes=True,
         )

@@ -245,9 +245,9 @@ def reused_charge() -> Iterator[None]:
         except DeadRequest:
             return None
 
-    def reusing(view: Any, request: Any, *, durable: bool) -> Any:
+    def reusing(view: Any, request: Any) -> Any:
         made = None if request.keys.request is None else view.charge_for(request.keys.request)
-        return original("Attempt")(made) if made is not None else reserve(view, request, durable=durable)
+        return original("Attempt")(made) if made is not None else reserve(view, request)
 
     with planted("find_stored", lenient), planted("decide on a charge", reusing):
         yield
