@@ -7,7 +7,7 @@ tie, by the order of the values. Values are compared whole, never only by hash.
 import hashlib
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -115,26 +115,11 @@ def as_words(column: pa.Array) -> Codes:
     return np.ascontiguousarray(cells.view(np.int64) if kind == pa.uint64() else cells, dtype=np.int64)
 
 
-class Coder(Protocol):
-    """Codes one column's cells, batch by batch. Code 0 is NULL's; the others count up as values first come."""
-
-    @property
-    def bytes_held(self) -> int:
-        """How much memory its table takes."""
-
-    @property
-    def hashes(self) -> Words:
-        """A hash of the value of each code."""
-
-    def code(self, column: pa.Array) -> Codes:
-        """Return each cell's code."""
-
-    def values(self, kind: pa.DataType) -> list[Any]:
-        """Return the value of each code, the column being of this type."""
-
-
 class WordCoder:
-    """Codes 64-bit words: numbers, dates and times, or pairs of other codes."""
+    """Codes 64-bit words, batch by batch: numbers, dates and times, or pairs of other codes.
+
+    Code 0 is NULL's; the others count up as values first come.
+    """
 
     def __init__(self, secret: Secret) -> None:
         self._secret = secret
@@ -197,7 +182,7 @@ class WordCoder:
 
 
 class TextCoder:
-    """Codes texts, and decimals, by their bytes."""
+    """Codes texts, and decimals, by their bytes, as `WordCoder` codes words."""
 
     def __init__(self, secret: Secret) -> None:
         self._secret = secret
@@ -287,7 +272,7 @@ class TextFinder:
         return places
 
 
-def make_coder(kind: pa.DataType, secret: Secret) -> Coder:
+def make_coder(kind: pa.DataType, secret: Secret) -> WordCoder | TextCoder:
     """Return a coder for cells of a type."""
     return WordCoder(secret) if is_number(kind) else TextCoder(secret)
 
