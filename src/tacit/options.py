@@ -76,7 +76,7 @@ SPENDING = {
     ),
     "error": Option("error", "Or how far off it may be: the least epsilon is found for it, from public facts."),
     "for_groups_of": Option("whole", "With an error: how many rows a group has that it must hold for."),
-    "weights": Option("amounts", "Which aggregates' errors matter more, by name."),
+    "weights": Option("amounts", "Which aggregates', levels' or questions' errors matter more, by name."),
     "noise": Option("text", "The noise, if not the one that errs less.", ("laplace", "gaussian")),
     "confidence": Option("amount", "The probability that an interval holds the true number."),
     "learn": Option(

@@ -230,3 +230,28 @@ def test_a_grant_above_10_is_warned_about(tacit_command, visits):
     assert tacit_command("ask", visits, "SELECT COUNT(*) FROM visits", *BOUNDS, *BUDGET, "--epsilon", 1).err == ""
     ran = tacit_command("budget", "grant", "visits", "--epsilon", 40)
     assert (ran.code, "warning: ε = 40 is above 10" in ran.err) == (0, True)
+
+
+SEVERAL = f"{COUNT}; {BY_WARD}"
+
+
+def test_selects_with_semicolons_are_one_charge_and_an_answer_each(tacit_command, visits, tmp_path):
+    common = (*BOUNDS, *BUDGET, "--between", "days=0:10", "--epsilon", 1)
+    planned = tacit_command("plan", visits, SEVERAL, *common)
+    assert "2 questions, charged together" in planned.out
+    ran = tacit_command("ask", visits, SEVERAL, *common)
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.index("--- 1") < ran.out.index("--- 2") < ran.out.index("Spent ε 1")
+    assert charges() == 1
+    as_json = tacit_command("ask", visits, SEVERAL, *common, "--format", "json")
+    assert list(json.loads(as_json.out)["parts"]) == ["1", "2"]
+    assert tacit_command("ask", visits, SEVERAL, *common, "--format", "csv").out.startswith("1\nn,n_low,n_high\n")
+    refused = tacit_command(
+        "ask", visits, SEVERAL, *common, "--format", "parquet", "--output", tmp_path / "answer.parquet"
+    )
+    assert refused.code == 2
+    assert "several questions" in refused.err
+    assert charges() == 1
+    weighed = tacit_command("plan", visits, SEVERAL, *common, "--weights", "1=27")
+    assert weighed.code == 0
+    assert "ε = 0.75 for one unit" in weighed.out

@@ -55,6 +55,16 @@ QUESTIONS: list[Callable[[Any], Any]] = [
     lambda t: t.group_by("ward", keys=["A", "B", "Z"]).std("days"),
     lambda t: t.sql("SELECT ward, AVG(days) AS d FROM visits GROUP BY ward HAVING d > 0 ORDER BY d DESC LIMIT 2"),
     lambda t: t.sql("SELECT ward, COUNT(*) AS n FROM visits GROUP BY ROLLUP (ward)"),
+    lambda t: t.group_by("ward", keys=["A"], totals=True, other=True).count(),
+    lambda t: t.group_by("ward", keys=["A", "B"], totals=True, public_totals={"total": 90}).count(),
+    lambda t: t.sql("SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward, OTHER() ORDER BY ward"),
+]
+
+WORKLOADS: list[Callable[[Any], Any]] = [
+    lambda t: t.workload(by_ward=t.group_by("ward").count(), stay=t.mean("days")),
+    lambda t: t.workload(one=t.sql("SELECT COUNT(*) AS n FROM visits"), two=t.where("days > 1").count()),
+    lambda t: t.sql("SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward; SELECT AVG(days) AS d FROM visits"),
+    lambda t: t.marginals(["ward", "days"], bins={"days": [0, 2, 5]}),
 ]
 
 
@@ -77,6 +87,26 @@ def test_the_answer_prints_as_the_librarys_own(server: Server, house: House, que
             {name: list(each) for name, each in getattr(answer, of_columns).items()} for answer in (given, own)
         )
         assert sent == kept
+
+
+@pytest.mark.parametrize("question", WORKLOADS)
+def test_a_workload_is_one_charge_there_too(server: Server, house: House, question: Any) -> None:
+    remote = question(server["visits"])
+    assert remote.plan(epsilon=1).fits
+    given = remote.answer(epsilon=1)
+    own = question(tacit.catalog(str(house.folder / "tacit.toml"))["visits"]).answer(epsilon=1)
+    assert own.facts.free
+    assert list(given.parts) == list(own.parts)
+    for name, part in given.parts.items():
+        assert part.to_dicts() == own[name].to_dicts()
+        assert part.certificate()["number"] == given.certificate()["number"]
+
+
+def test_a_workload_of_another_table_is_refused_here(server: Server) -> None:
+    with pytest.raises(InvalidParameter, match="'n' must be a question to this table"):
+        server["visits"].workload(n=server["pay"].count())
+    with pytest.raises(InvalidParameter, match="a workload needs a question"):
+        server["visits"].workload().answer(epsilon=1)
 
 
 def test_the_answer_has_a_certificate(server: Server) -> None:

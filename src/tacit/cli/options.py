@@ -123,6 +123,7 @@ class AskOptions(TableOptions):
     epsilon: str | None = option("E", ANSWER)
     error: Repeated = option("[NAME=]2%|N", ANSWER, f"{OPTIONS['error'].help} Can be repeated.")
     for_groups_of: int | None = option("N", ANSWER)
+    weights: Repeated = option("NAME=N", ANSWER, f"{OPTIONS['weights'].help} Can be repeated.")
     learn: str | None = option("S|reuse|fresh|no", ANSWER)
     noise: str | None = option("laplace|gaussian", ANSWER)
     confidence: str = option("P", ANSWER, default="0.95")
@@ -155,6 +156,7 @@ class AskOptions(TableOptions):
         }
         # with --budget, --delta is the budget's, and the call takes a share of it
         how["delta"] = self.delta if self.budget is None else None
+        how |= {"weights": dict(named(self.weights, "--weights", "ward=3"))} if self.weights else {}
         if self.epsilon is None and self.error is None and is_free:
             return how
         if (self.epsilon is None) == (self.error is None):

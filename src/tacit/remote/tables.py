@@ -121,6 +121,10 @@ class RemoteTable(Verbs["RemoteQuestion"]):
 
     def workload(self, **questions: "RemoteQuestion") -> "RemoteQuestion":
         """Return several questions to this table as one, by name, as here (`Table.workload`)."""
+        if not questions:
+            raise InvalidParameter(
+                "a workload needs a question\nhint: workload(by_ward=visits.group_by('ward').count())"
+            )
         for name, each in questions.items():
             if not isinstance(each, RemoteQuestion) or (each.wire.address, each.table) != (
                 self.wire.address,
