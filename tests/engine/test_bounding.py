@@ -106,6 +106,6 @@ def test_without_a_unit_column_every_row_counts_once(engine):
 
     rows = pa.table({"id": [1, 1, None], "g": ["p", "p", "q"], "x": [1, None, 9]})
     table = engine(rows, unit=ROW, rows_per_unit=None, groups_per_unit=None, columns={"x": {"between": (0, 5)}})
-    totals, units = exact_cells(table.group_by("g").agg(n=count(), x=sum_of("x")))
-    assert totals == {("p", "total"): 1, ("q", "total"): 5}
+    parts, units = exact_cells(table.group_by("g").agg(n=count(), x=sum_of("x")))
+    assert parts == {("p", "missing"): 5, ("p", "below"): 4, ("p", "above"): 1, ("q", "above"): 5}
     assert units == {("p", "units"): 2, ("q", "units"): 1}

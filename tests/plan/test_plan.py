@@ -18,6 +18,7 @@ AFTERWARDS = {
     "learned",
     "public_rows",
     "has_others",
+    "public_totals",
     "by_hand",
     "learned_ranges",
     "most_rows",

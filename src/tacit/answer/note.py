@@ -26,6 +26,8 @@ def note_text(answer: "Answer", language: str, title: str | None) -> str:
     """Return the note in a language, as Markdown."""
     if language not in LANGUAGES:
         raise InvalidParameter(f"there is no note in '{language}'\nhint: language='en' or language='de'")
+    if title is not None and not isinstance(title, str):
+        raise InvalidParameter("the title of a note must be text\nhint: title='Visits by ward'")
     place = LANGUAGES.index(language)
     head = ("How the numbers protect people", "Wie die Zahlen Menschen schützen")
     lines = [f"# {printable(title)}: {head[place]}" if title else f"# {head[place]}"]

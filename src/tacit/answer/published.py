@@ -36,7 +36,7 @@ def keys_down(answer: "Answer", columns: str | None, unsure_from: float) -> list
     if columns is not None and columns not in keys:
         named = f"its keys are {', '.join(keys)}" if keys else "leave columns= out"
         raise QueryRefused(f"'{columns}' is not a key of this answer\nhint: {named}")
-    if not unsure_from > 0:
+    if isinstance(unsure_from, bool) or not isinstance(unsure_from, int | float) or not unsure_from > 0:
         raise InvalidParameter("unsure_from must be above 0\nhint: 0.3 marks numbers that may be off by 30 % or more")
     return [key for key in keys if key != columns]
 

@@ -267,14 +267,14 @@ class Session:
         )
 
     def recall_fact(self, key: str, analyst: str | None) -> Fact | None:
-        """Return a fact that was paid for; what limits it may be known of the table that its rows are made from."""
+        """Return a fact that was paid for; what limits it may be known, with less noise, of the table of its rows."""
         about = self.fact_key(without_limit(key))
         stored = self.ledger.recall(self.registered, question_key=about, analyst=analyst, is_fact=True)
-        if stored is not None:
-            return replace(fact_from(stored.answer, stored.receipt), key=key)
+        own = None if stored is None else replace(fact_from(stored.answer, stored.receipt), key=key)
         if self.base is None or not limits_rows_of(key, self.relation, self.base.declaration.name):
-            return None
-        return self.base.recall_fact(key, analyst)
+            return own
+        of_table = self.base.recall_fact(key, analyst)
+        return min((fact for fact in (own, of_table) if fact is not None), key=lambda fact: fact.scales, default=None)
 
     def spend(self, payment: Payment) -> AbstractContextManager[OpenCharge]:
         """Charge this table's budget for a release: `spend` has the rules.

@@ -464,7 +464,9 @@ def marginal_queries(frame: Frame, columns: Sequence[str], order: object, bins: 
 
     All are of the same rows, those with a listed value in each of the columns, so that they agree where they overlap.
     """
-    if isinstance(columns, str) or len(set(columns)) < len(columns) or len(columns) < 2:
+    if not isinstance(columns, list | tuple) or not all(isinstance(each, str) for each in columns):
+        raise QueryRefused("marginals take a list of column names\nhint: marginals(['age', 'sex', 'ward'])")
+    if len(set(columns)) < len(columns) or len(columns) < 2:
         raise QueryRefused("marginals are of two columns or more, each once\nhint: marginals(['age', 'sex', 'ward'])")
     most = whole(order, name="order")
     if most > len(columns):
