@@ -53,7 +53,7 @@ ARROW_TYPES: dict[str, pa.DataType] = {
 class AnswerRows(Sequence[Row]):
     """The rows of an answer, built lazily from columns: building 100,000 dicts takes longer than computing the numbers.
 
-    >>> Rows({"ward": ["A", "B"], "n": [3, 4]})[1]
+    >>> AnswerRows({"ward": ["A", "B"], "n": [3, 4]})[1]
     {'ward': 'B', 'n': 4}
     """
 
