@@ -348,7 +348,6 @@ def _delta_with_clones(clones: int, local: Fraction, epsilon: Fraction) -> Fract
 
 
 def _fair(coins: int, heads: int) -> arb:
-    """Return the chance of `heads` among fair coins."""
     log_chance = arb(coins + 1).lgamma() - arb(heads + 1).lgamma() - arb(coins - heads + 1).lgamma()
     return (log_chance - coins * arb(2).log()).exp()
 

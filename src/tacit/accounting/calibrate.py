@@ -105,8 +105,6 @@ def _require_target(epsilon: Fraction, delta: Fraction) -> None:
 
 
 def _continuous_sigma(move: Callable[[], arb], epsilon: Fraction, delta: Fraction) -> float:
-    """Return about the sigma that continuous noise would need."""
-
     def excess(sigma: float) -> float:
         with working_precision(SEARCH_BITS):
             width = ball(Fraction(sigma))

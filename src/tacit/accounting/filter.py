@@ -57,7 +57,6 @@ class Charge:
         )
 
     def times(self, count: int) -> "Charge":
-        """Return what `count` such charges cost."""
         if count == 0:
             return ZERO_CHARGE
         epsilon = None if self.epsilon is None else count * self.epsilon

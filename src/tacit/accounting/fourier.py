@@ -46,7 +46,6 @@ def transform(values: Reals) -> Spectrum:
 
 
 def inverse(spectrum: Spectrum) -> Reals:
-    """Return the reals with this half spectrum."""
     half = len(spectrum) - 1
     mirrored = np.conj(spectrum[:0:-1])
     front = spectrum[:half]

@@ -132,7 +132,6 @@ class Meaning:
 
     @property
     def one(self) -> Attack:
-        """The attack on one unit."""
         return self.attacks[0]
 
     def curve(self, alarms: Sequence[Fraction] = ALARMS) -> list[tuple[Fraction, Fraction]]:
@@ -211,7 +210,6 @@ def explain(
 
 
 def meaning_line(loss: Loss) -> str:
-    """Return in one line what a loss means for one person."""
     attack = _attack(_as_epsilon_delta(loss), 1)
     fails = f"; it may fail with probability {show(attack.delta)}" if attack.delta else ""
     return (

@@ -96,7 +96,6 @@ class Normal:
 
     @property
     def low(self) -> Fraction:
-        """The lower cut of the loss."""
         return self.squared / 2 - DEVIATIONS * Fraction(self.deviation)
 
     @property
@@ -234,8 +233,6 @@ def smooth_gaussian(sigma: Fraction, sensitivity_squared: Fraction, *, moved: in
 
 
 def normal_curve(pair: Normal) -> Curve:
-    """Return a normal loss by its tails."""
-
     def tails(x: Fraction) -> tuple[arb, arb]:
         spread = ball(2 * pair.squared).sqrt()
         return (
@@ -377,7 +374,6 @@ def _require_cells(cells: int) -> None:
 
 
 def _floats(masses: list[arb]) -> Reals:
-    """Return floats at or above the masses."""
     values = np.array([float(mass.upper()) for mass in masses])
     # a float of a ball's end is within one unit in its last place; the least positive float covers what vanishes
     above: Reals = np.maximum(values, 0.0) * (1 + 2.0**-50) + 1e-300

@@ -251,7 +251,6 @@ def _composed(parts: Sequence[tuple[Reals, int]], size: int) -> tuple[Reals, flo
 
 
 def _on_circle(chances: Reals, size: int) -> Reals:
-    """Return the probabilities on a circle of `size` points."""
     padded = np.zeros(-(-len(chances) // size) * size)
     padded[: len(chances)] = chances
     folded: Reals = padded.reshape(-1, size).sum(axis=0)

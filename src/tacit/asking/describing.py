@@ -121,7 +121,6 @@ def described(declaration: Declaration) -> Description:
 
 
 def tables_listed(declarations: Mapping[str, str]) -> Description:
-    """Return the names of tables, each with a word about it."""
     return Description("tables", ("table", "is"), tuple(declarations.items()))
 
 

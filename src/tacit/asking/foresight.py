@@ -76,7 +76,6 @@ def planned_as(session: Session, query: Query, plan: Plan, epsilon: Fraction, ou
 
 
 def _alone(query: Query, output: str) -> Query:
-    """Return the question about one of its numbers."""
     outputs = tuple(each for each in query.outputs if each.name == output)
     return replace(query, outputs=outputs, after=PostProcessing(), columns=())
 

@@ -144,7 +144,6 @@ def _numbers_of(plan: Plan, noisy: NoisyTable) -> list[Sequence[int]]:
 
 
 def fact_from(text: str, receipt: Receipt) -> Fact:
-    """Return the fact that `fact_text` wrote, with where and when it was paid for."""
     record: dict[str, Any] = json.loads(text)
     if record.get("format") not in range(1, FORMAT + 1):
         raise LedgerError("this fact was stored by a newer version of tacit\nhint: update tacit to read it")
@@ -187,7 +186,6 @@ def limits_rows_of(key: str, relation: Relation | None, table: str) -> bool:
 
 
 def cost_of_wanted(wanted: Sequence[WantedFact]) -> Fraction:
-    """Return the epsilon of all that is wanted."""
     return sum((each.plan.spend.epsilon for each in wanted), Fraction(0))
 
 
@@ -208,7 +206,6 @@ def spend_for(missing: Sequence[WantedFact], learned: Sequence[Fact], spend: Spe
 
 
 def events_of(wanted: Sequence[WantedFact]) -> tuple[Event, ...]:
-    """Return the events of all that is wanted."""
     return tuple(event for each in wanted for event in each.plan.events)
 
 
@@ -479,6 +476,5 @@ def explain_what_was_learned() -> Iterator[list[Fact]]:
 
 
 def _spent_on(learned: Sequence[Fact]) -> str:
-    """Return in words what a request has spent on facts."""
     cost = sum((fact.epsilon for fact in learned), Fraction(0))
     return f"this request spent ε = {show(cost)} on facts that it learned first; later questions use them free"

@@ -234,8 +234,6 @@ class Question(QuestionVerbs[PlanReport]):
         return [replace(call, weights=dict.fromkeys(named, weight)) for weight in LEVEL_WEIGHTS]
 
     def _solved_alone(self, call: QuestionCall, error: Wanted, budget: Loss, asker: Asker) -> Solved:
-        """Return the least epsilon for a wanted error of this question."""
-
         def plans_at(tried: Fraction) -> Sequence[Plan]:
             return self._foreseen_plans(self._spend_at(tried, call, budget), asker)
 

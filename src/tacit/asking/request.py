@@ -53,7 +53,6 @@ class Foreseen:
 
     @property
     def beside(self) -> tuple[Event, ...]:
-        """The events of the facts to learn."""
         return events_of(self.wanted)
 
     @property
@@ -130,7 +129,6 @@ class Request:
 
     @property
     def payer(self) -> Session:
-        """The session that pays."""
         return self.parts.payer
 
     @contextmanager
@@ -232,7 +230,6 @@ class Request:
         return planned
 
     def charged(self, known: KnownRequest, planned: PlannedTogether) -> AbstractContextManager[OpenCharge]:
-        """Charge the budget for the plans."""
         for session, _ in self.parts.different:
             session.engine.refuse_changes()  # a file that is gone is not charged for
         payment = Payment(

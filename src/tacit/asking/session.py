@@ -154,7 +154,6 @@ class Session:
 
     @property
     def protected(self) -> str:
-        """What an answer protects, in words."""
         block = (self.base or self).declaration.block
         record = None if block is None else block.record()
         return protected_words(self.declaration.unit_column, record, self.registered.period)
@@ -208,7 +207,6 @@ class Session:
         return known.only(lambda each: each.source == mark or self.recall_fact(each.fact.key, analyst) == each.fact)
 
     def words(self, query: Query) -> str:
-        """Return a question in words, with what its joins are."""
         unit = self.declaration.unit if isinstance(self.declaration.unit, str) else None
         return "\n".join([question_text(query, unit), *(relation_lines(self.relation) if self.relation else ())])
 
@@ -260,7 +258,6 @@ class Session:
     def spend_on_fact(
         self, wanted: WantedFact, request_id: str | None, analyst: str | None, learning: Learning
     ) -> AbstractContextManager[OpenCharge]:
-        """Charge the budget for a fact."""
         plan = wanted.plan
         return self.narrowed([plan.where]).spend(
             Payment(plan.events, wanted.key, plan.asked, plan.loss, request_id, analyst, learning=learning)
@@ -286,7 +283,6 @@ class Session:
         return spend(self.ledger, self.registered, replace(payment, key=key))
 
     def asker(self, analyst: str | None) -> Asker:
-        """Read what limits an analyst here."""
         return self.ledger.asker(self.registered, analyst)
 
     def stamp(self) -> str | None:

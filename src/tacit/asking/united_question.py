@@ -93,7 +93,6 @@ class Several:
 
     @property
     def parts(self) -> RequestParts:
-        """The parts, to be planned and charged as one."""
         return RequestParts(
             tuple(both for levels, asides in self._asked() for each in (levels, *asides) for both in each)
         )
@@ -109,7 +108,6 @@ class Several:
         return make_compound_answer(self.compound, self._branches(plans, noisy), info, consistent=consistent)
 
     def _branches(self, plans: Sequence[Plan], noisy: Sequence[NoisyTable]) -> list[BranchRelease]:
-        """Return what was released for each branch, and for what is looked up beside it."""
         given = iter(zip(plans, noisy, strict=True))
         released = []
         for branch, (levels, asides) in zip(self.compound.branches, self._asked(), strict=True):

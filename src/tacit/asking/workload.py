@@ -40,7 +40,6 @@ class Workload:
 
     @property
     def queries(self) -> list[Query]:
-        """The questions."""
         return [query for each in self.questions.values() for query in each.parts.queries]
 
     @property

@@ -69,8 +69,6 @@ def choose_events(outcomes: Outcomes, *, learned: int, chosen: int, worth: Worth
 
 
 def loss_at(delta: float) -> Worth:
-    """Return the worth of an event in a search for a loss at this delta."""
-
     def worth(low: Floats, high: Floats) -> Floats:
         found: Floats = np.log(np.maximum(low - delta, 1e-300) / high)
         return found

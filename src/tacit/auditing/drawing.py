@@ -151,7 +151,6 @@ def _copies(exact: ExactTable, copies: int) -> ExactTable:
 
 
 def _as_rows(noisy: NoisyTable, copies: int) -> NDArray[Any]:
-    """Return one row of all noisy integers for each copy."""
     columns = [np.array(part, dtype=object) for each in noisy.parts for part in each]
     if not columns:
         return np.zeros((copies, 0), dtype=np.int64)

@@ -50,7 +50,6 @@ class Claim:
         return self.alpha * (PLAIN_SHARE if outcomes.plain else 1 - PLAIN_SHARE)
 
     def result(self, outcomes: Outcomes, event: Event | None, *, demonstrated: float, **found: Any) -> AuditResult:
-        """Return the result of an audit of this claim, with the event that demonstrates the most."""
         return AuditResult(
             claimed=float(self.epsilon),
             delta=float(self.delta),

@@ -79,7 +79,6 @@ def audit_mechanism(
 
 
 def find_subject(name: str) -> AuditSubject:
-    """Return the mechanism of this name."""
     found = SUBJECTS.get(name)
     if found is None:
         raise InvalidParameter(f"'{name}' is not a mechanism to audit\nhint: one of {', '.join(SUBJECTS)}")

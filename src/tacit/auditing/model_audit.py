@@ -147,7 +147,6 @@ class Watched:
         return self.rounds.sizes
 
     def use_bins(self, maps: Any) -> None:
-        """Map cells to bins, here and on both tables."""
         self.rounds.use_bins(maps)
         self.sides = tuple(side.mapped(maps) for side in self.sides)
 

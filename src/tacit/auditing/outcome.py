@@ -200,7 +200,6 @@ def _describe_number(output: Any, name: str) -> OutputDescription:
 
 
 def _output_parts(output: Any, name: str) -> tuple[str, list[tuple[str, Any]]] | None:
-    """Return the name of an output with parts, and its parts, each with a name; None if nothing."""
     if isinstance(output, np.ndarray):
         shape = "x".join(map(str, output.shape))
         return f"array {shape}", [(f"{name}[{place}]", part) for place, part in enumerate(output.ravel().tolist())]

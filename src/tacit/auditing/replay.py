@@ -167,7 +167,6 @@ def pairs_of(plan: Plan, traces: Traces) -> list[tuple[str | None, str | None]]:
 
 
 def pair_name(before: str | None, after: str | None) -> str:
-    """Return a pair of tables in words."""
     return str(after) if before is None else f"{before} becomes {after}"
 
 

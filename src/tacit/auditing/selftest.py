@@ -202,7 +202,6 @@ class _Given:
         self._left = list(words)
 
     def words(self, n: int, width: int = 64) -> Words:  # noqa: ARG002 (the words have that width)
-        """Return the next words."""
         if len(self._left) < n:
             raise _Spent
         taken, self._left = self._left[:n], self._left[n:]

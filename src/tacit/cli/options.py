@@ -47,7 +47,6 @@ def argument(metavar: str, help: str, *, default: Any = MISSING) -> Any:
 
 
 def required(metavar: str, help: str) -> Any:
-    """Return an option that must be given."""
     return option(metavar, help=help, default=MISSING)
 
 
@@ -476,7 +475,6 @@ def open_others(
 
 
 def known_table(ledger: "Ledger", name: str) -> "RegisteredTable | None":
-    """Return the table of that name in a ledger, or None."""
     return ledger.table(name)
 
 

@@ -45,7 +45,6 @@ class Commands(TyperGroup):
         return [*ours, *sorted(others - set(ours))]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return the command with a name, or None."""
         return super().get_command(ctx, cmd_name) or command_of(cmd_name)
 
 

@@ -175,7 +175,6 @@ def _applied(ledger: "Ledger", file: "CatalogFile", wanted: "CatalogPerson", rea
 
 
 def person_words(person: "Person") -> str:
-    """Return a person in words, as one line."""
     who = person.name or "requests without a name"
     tables = "every table" if person.tables is None else ", ".join(person.tables) or "no table"
     over = ", ended" if person.ended else "" if person.until is None else f", until {person.until[:19]}"

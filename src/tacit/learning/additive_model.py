@@ -60,7 +60,6 @@ class AdditiveModel:
         return self.chances_at(self.scores(rows))
 
     def chances_at(self, scores: Floats) -> Floats:
-        """Return the probabilities that scores stand for."""
         if self.link == "softmax":
             powers = np.exp(scores - scores.max(axis=1, keepdims=True))
             shares: Floats = powers / powers.sum(axis=1, keepdims=True)
@@ -84,7 +83,6 @@ class AdditiveModel:
 
     @property
     def names(self) -> list[str]:
-        """The names of the features."""
         return [feature.name for feature in self.features]
 
     @property

@@ -46,7 +46,6 @@ class Feature:
 
     @property
     def cells(self) -> int:
-        """How many cells it has."""
         return self.column.cells
 
     @cached_property
@@ -75,7 +74,6 @@ class Feature:
         return np.array(places, dtype=np.int64)
 
     def words(self, cells: Sequence[int]) -> str:
-        """Return what a bin of these cells holds, in words."""
         last = self.cells - 1
         # of a list, the last cell has unlisted values too
         missing = ["missing" if self.column.measured is not None else "other or missing"] if last in cells else []

@@ -48,7 +48,6 @@ class NoisyGram:
 
     @property
     def columns(self) -> list[slice]:
-        """Where each column's cells are."""
         starts = np.cumsum([1 + self.numbers, *self.cells])
         return [slice(int(start), int(stop)) for start, stop in pairwise(starts)]
 

@@ -67,12 +67,10 @@ class Scale:
 
     @property
     def middle(self) -> float:
-        """The middle of the range."""
         return float(self.grid.step * (self.grid.low + self.grid.high) / 2)
 
     @property
     def half(self) -> float:
-        """Half the range."""
         return float(self.grid.step * self.grid.height / 2)
 
     @property
@@ -112,12 +110,10 @@ class LinearDesign:
 
     @cached_property
     def products(self) -> Moments:
-        """The products of features with each other."""
         return self._moments(None)
 
     @cached_property
     def products_with_target(self) -> Moments:
-        """The products of features with the target."""
         return self._moments(len(self.numbers))
 
     def _moments(self, target: int | None) -> Moments:
@@ -196,7 +192,6 @@ def least_of(events: tuple[GaussianNoise, ...]) -> float:
 
 
 def plan_of(table: Table, design: LinearDesign, known: KnownColumns, delta: Number | None) -> FitPlan:
-    """Return the plan of a linear model with a design."""
     events, asked = noise_for(table.session, known.epsilon, delta, design.rounds)
     coded = CodedPlan(
         table.session.declaration.unit_column,
@@ -258,12 +253,10 @@ class LinearState:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the features."""
         return self.design.features
 
     @cached_property
     def bins(self) -> list[list[int]]:
-        """The bin of each cell of each listed column."""
         least = least_of(self.events) * UNIT
         found = [bins_of(np.array(each, dtype=np.int64), least) for each in self.noisy["counts"]]
         return [each.tolist() for each in found]
@@ -276,14 +269,12 @@ class LinearState:
 
     @cached_property
     def gram(self) -> NoisyGram:
-        """The noisy products of features."""
         sizes = [max(bins) + 1 for bins in self.bins]
         event = self.events[1 if self.design.listed else 0]
         return gram_of(self._integers("products"), self.design.products, sizes, float(event.sigma))
 
     @cached_property
     def target(self) -> NoisyTarget:
-        """The noisy products with the target."""
         return target_of(self._integers("target"), self.gram, float(self.events[-2].sigma))
 
     def _integers(self, name: str) -> Integers:
@@ -322,7 +313,6 @@ class LinearState:
         return inference(self.gram, self.target, places, sums, float(self.events[-1].sigma) / UNIT)
 
     def name_of(self, place: int) -> str:
-        """Return what a term is called."""
         if place == 0:
             return "intercept"
         numbers = len(self.design.numbers)

@@ -36,7 +36,6 @@ class Term:
 
     @property
     def size(self) -> int:
-        """How many bins it has."""
         return len(self.counts)
 
 
@@ -142,13 +141,11 @@ class BandSolver:
         return rows
 
     def log_determinant(self) -> Floats:
-        """Return the logarithm of each determinant."""
         alone = np.log(self.diagonal[self.alone :]).sum(axis=0)
         logs: Floats = alone + np.log(self.middle) + np.log(self.pivots).sum(axis=(0, 1))
         return logs
 
     def variances(self) -> Floats:
-        """Return the diagonal of each inverse."""
         ends, after = 1 / self.pivots, 1 / self.middle
         middle = after
         for place in range(self.steps - 1, -1, -1):

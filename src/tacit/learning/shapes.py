@@ -89,7 +89,6 @@ class Shapes:
 
     @classmethod
     def from_json(cls, text: str) -> "Shapes":
-        """Return what `to_json` wrote."""
         record = json.loads(text)
         return cls(**(record | {"shapes": [Shape(**each) for each in record["shapes"]]}))
 
@@ -219,7 +218,6 @@ def _term(bins: Bins, noisy: Floats, people: float, recipe: Recipe, place: int) 
 def _bins(
     noisy: Sequence[Floats], place: int, coarse: Mapping[int, Coarse], recipe: Recipe, least: float, most: int
 ) -> Bins:
-    """Return the bins of a feature."""
     return bins_of(
         noisy[place],
         ordered=recipe.ordered[place],

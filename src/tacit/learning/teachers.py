@@ -51,7 +51,6 @@ class TeachingTask:
 
     @property
     def kinds(self) -> int:
-        """How many classes there are."""
         return max(self.classes) + 1
 
     @property
@@ -195,7 +194,6 @@ class Student:
 
 
 def read_rows(features: Sequence[Feature], rows: Any) -> Floats:
-    """Return public rows as numbers."""
     columns = rows_to_predict(rows, [feature.name for feature in features], named=True, whose="Student")
     return matrix_of(features, [feature.cells_of(columns[feature.name]) for feature in features])
 

@@ -139,7 +139,6 @@ def unmatched(model: AdditiveModel) -> list[str]:
 
 
 def unit_of(model: AdditiveModel) -> str:
-    """Return what effects are in."""
     if model.link == "identity":
         return model.target
     return "log-odds" if model.link == "logistic" else "log"
@@ -195,7 +194,6 @@ def _words_of_bins(model: AdditiveModel, place: int, shape: Shape) -> tuple[list
 
 
 def term_picture(model: AdditiveModel, term: str | None, path: str | Path | None) -> Any:
-    """Return a picture of one term, or of the largest ones; with a path, write it there and return the path."""
     if path is not None:
         check_path(Path(path))
     terms = ModelTerms(model)

@@ -125,13 +125,11 @@ def budget_record(budget: Budget) -> Record:
 
 
 def budget_from(record: Record) -> Budget:
-    """Return the budget that `budget_record` wrote."""
     named = {name: record[name] for name in ("analyst", "period", "population")}
     return Budget(record["people"], loss_from(record["budget"]), BudgetRule(**amounts_from(record["rule"])), **named)
 
 
 def loss_record(loss: Loss) -> Record:
-    """Return a loss as exact text."""
     for kind, of_kind in _KINDS.items():
         if isinstance(loss, of_kind):
             return {"kind": kind, **{name: to_text(value) for name, value in vars(loss).items()}}
@@ -139,6 +137,5 @@ def loss_record(loss: Loss) -> Record:
 
 
 def loss_from(record: Record) -> Loss:
-    """Return the loss that `loss_record` wrote."""
     amounts = {name: from_text(value) for name, value in record.items() if name != "kind"}
     return _KINDS[record["kind"]](**amounts)

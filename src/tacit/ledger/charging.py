@@ -254,7 +254,6 @@ def question_of(view: LedgerDraft, keys: Keys, cohort: str, analyst: str) -> str
 
 
 def is_limited(view: LedgerDraft, cohort: str, analyst: str) -> bool:
-    """Return whether an analyst has a personal budget."""
     return any(budget.analyst is not None for budget in view.book.applying(cohort, analyst))
 
 
@@ -573,7 +572,6 @@ def _stored_answer(view: LedgerDraft, answer: Entry) -> StoredAnswer:
 
 
 def stored_at(view: LedgerDraft, number: int) -> StoredAnswer | None:
-    """Return the answer at an entry, or None."""
     entry = view.entry(number)
     return None if entry is None or entry.kind != "answer" else _stored_answer(view, entry)
 

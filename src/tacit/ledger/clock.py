@@ -15,7 +15,6 @@ Clock = Callable[[], datetime]
 
 
 def system_clock() -> datetime:
-    """Return the time of the operating system."""
     return datetime.now(UTC)
 
 

@@ -70,7 +70,6 @@ class Declared:
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """All that it is known by."""
         return self.marks if self.source is None else (self.source, *self.marks)
 
 
@@ -82,11 +81,9 @@ class RuleBook:
         self._pointed = pointed
 
     def named(self, name: str) -> Declared | None:
-        """Return the table of that name."""
         return self._declared(name_of(name))
 
     def table(self, id: str) -> Declared | None:
-        """Return the table of that id."""
         return self._declared(TABLE + id)
 
     def known_by(self, source: str) -> Declared | None:
@@ -117,7 +114,6 @@ class RuleBook:
         return [budget for _, budget in sorted(applying, key=lambda one: one[0])]
 
     def first(self, cohort: str) -> Budget | None:
-        """Return the budget that was first declared for a cohort."""
         entry = self._at(FIRST + cohort)
         return None if entry is None else _budget(entry.body)
 
@@ -269,7 +265,6 @@ def _budget(body: str) -> Budget:
 
 @lru_cache(maxsize=4096)
 def declared_from(entry: Entry) -> Declared:
-    """Return the table that an entry declares."""
     record = entry.record
     return Declared(
         entry=entry.number,
@@ -333,7 +328,6 @@ class LedgerDraft:
 
     @property
     def names_folded(self) -> bool:
-        """Whether spellings of one name are one account."""
         return self.state.get(NAMES) is not None
 
     def fold_names(self) -> None:
@@ -356,7 +350,6 @@ class LedgerDraft:
         return sum((found[id][1] for id in counted if not self.is_over(id)), Charge())
 
     def charge_for(self, request: str) -> Entry | None:
-        """Return the charge made for a request."""
         return self._requests.get(request) or self._found(self.rows.charge_for(request), "charge", request=request)
 
     def answer_to(self, question: str) -> Entry | None:
@@ -375,7 +368,6 @@ class LedgerDraft:
         return None if text is None else self.pointed(*json.loads(text))
 
     def answer_paid_by(self, charge: int) -> Entry | None:
-        """Return the answer that a charge paid for."""
         return self._answers.get(charge) or self._found(self.rows.answer_paid_by(charge), "answer", charge=charge)
 
     def entry(self, number: int) -> Entry | None:
@@ -418,7 +410,6 @@ class LedgerDraft:
         return entry
 
     def add(self, body: str, request: str | None, question: str | None, answers: int | None) -> Entry:
-        """Add an entry by its text."""
         number = self.head.number + 1
         entry = Entry(number, body, link(self.head.hash, body), request, question, answers)
         self._entries.append(entry)
@@ -519,5 +510,4 @@ def page_name(last: int) -> str:
 
 
 def page_hash(hashes: list[str]) -> str:
-    """Return the hash of a page's hashes."""
     return hashlib.sha256("".join(hashes).encode()).hexdigest()

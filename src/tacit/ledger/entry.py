@@ -42,7 +42,6 @@ class Entry:
 
     @cached_property
     def record(self) -> Record:
-        """The entry's text as a record."""
         try:
             record = read_json(self.body)
         except (ValueError, TypeError):
@@ -111,18 +110,15 @@ def scope_of(cohort: str, *, analyst: str | None = None, period: str | None = No
 
 
 def account_name(scope: str) -> str:
-    """Return the key in the state for the account of a scope."""
     return ACCOUNT + scope
 
 
 def account_text(account: Account) -> str:
-    """Return an account as the text the state holds."""
     return canonical({"spent": amounts_record(account.spent), "charges": account.charges, "last": account.last})
 
 
 @lru_cache(maxsize=4096)
 def account_from(text: str) -> Account:
-    """Return the account that `account_text` wrote."""
     record = json.loads(text)
     return Account(charge_from(record["spent"]), int(record["charges"]), int(record["last"]))
 
@@ -136,10 +132,8 @@ def amounts_record(value: Charge | BudgetRule) -> Record:
 
 
 def amounts_from(record: Record) -> dict[str, Any]:
-    """Return the amounts that `amounts_record` wrote, by name."""
     return {name: None if text is None else from_text(text) for name, text in record.items()}
 
 
 def charge_from(record: Record) -> Charge:
-    """Return the charge whose amounts are in a record."""
     return Charge(**amounts_from({name: record[name] for name in CHARGE_NAMES}))

@@ -46,7 +46,6 @@ def home_folder() -> Path:
 
 
 def default_ledger() -> Path:
-    """Return the path of the default ledger."""
     return home_folder() / "ledger.db"
 
 

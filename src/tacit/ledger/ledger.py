@@ -201,7 +201,6 @@ class Ledger(CarriesOut, KnowsPeople):
             return draft.answer_paid_by(charge)
 
     def charged_for(self, table: RegisteredTable, *, request_id: str, analyst: str | None = None) -> int | None:
-        """Return the number of the charge that was made for a request, or None."""
         keys = question_keys(table, question_key="-", request_id=request_id, analyst=analyst, ledger=self.id)
         with self._view() as draft:
             charge = charging.charge_made_for(draft, keys)
@@ -238,7 +237,6 @@ class Ledger(CarriesOut, KnowsPeople):
             return None if found is None else registry.registered(draft.book, found)
 
     def budget_status(self, table: RegisteredTable, analyst: str | None = None) -> tuple[BudgetStatus, ...]:
-        """Return the status of each budget that applies to the table, and to an analyst if one is named."""
         with self._view() as draft:
             return budget_status(draft, table, analyst=_key(analyst), call=self._call_id(table, analyst))
 
@@ -276,7 +274,6 @@ class Ledger(CarriesOut, KnowsPeople):
             return analysts(draft, table.cohort)
 
     def length(self) -> int:
-        """Return how many entries there are."""
         with self._store.reading() as rows:
             return self._checked_head(rows).number
 
@@ -299,7 +296,6 @@ class Ledger(CarriesOut, KnowsPeople):
         return self._signing_key().secret_for(purpose)
 
     def entry(self, number: int) -> Entry | None:
-        """Return one entry, or None if it does not exist."""
         with self._view() as draft:
             return draft.entry(number)
 
@@ -430,7 +426,6 @@ class Ledger(CarriesOut, KnowsPeople):
 
     @contextmanager
     def _view(self) -> Iterator[LedgerDraft]:
-        """Yield the ledger as it is, to read."""
         moment = _MOMENT.get()
         if moment is not None and moment[0] is self:
             yield moment[1]

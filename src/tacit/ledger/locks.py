@@ -61,7 +61,6 @@ _NOW: ContextVar[InHand | None] = ContextVar("tacit_in_hand", default=None)
 
 
 def in_hand(ledger: str) -> InHand | None:
-    """Return the request of a ledger that is carried out here, or None."""
     now = _NOW.get()
     return now if now is not None and now.ledger == ledger else None
 

@@ -229,7 +229,6 @@ class PostgresStore(LedgerStore):
 
     @contextmanager
     def reading(self) -> Iterator[StoreRows]:
-        """Return the rows as of one moment."""
         with self.turn, self._opened() as link:
             with link.pipeline():
                 link.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
@@ -334,7 +333,6 @@ def _write_and_commit(link: Link, writes: Writes) -> bool:
 
 
 def _planned(query: Query) -> str:
-    """Return the call of a planned query with its values."""
     statement, values = query
     return f"EXECUTE {_PLANNED[statement]}" + (f"({', '.join(map(_literal, values))})" if values else "")
 

@@ -77,7 +77,6 @@ class Registration:
 
     @property
     def version(self) -> int:
-        """The version that the declaration states, or 1."""
         return self.declaration.get("version", 1)  # type: ignore[no-any-return]
 
 
@@ -126,7 +125,6 @@ def known_as(view: LedgerDraft, wanted: Registration, *, by_name: bool) -> str |
 
 
 def registered(book: RuleBook, table: Declared) -> RegisteredTable:
-    """Return the handle of a declared table."""
     budget = declared_budget(book, table.cohort)
     return RegisteredTable(
         id=table.id,

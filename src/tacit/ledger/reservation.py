@@ -31,7 +31,6 @@ class Reservation:
 
     @property
     def charge(self) -> Entry:
-        """The charge's entry."""
         return self.attempt.charge
 
     @property

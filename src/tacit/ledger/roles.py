@@ -272,13 +272,11 @@ def not_allowed(why: str) -> NotAllowed:
 
 
 def find_person(draft: LedgerDraft, name: str | None) -> Person | None:
-    """Return the person of a name; None if it is unknown."""
     entry = draft.fact(person_name(name))
     return None if entry is None else person_from(entry)
 
 
 def person_from(entry: Entry) -> Person:
-    """Return the person that an entry is about."""
     record = entry.record
     tables = None if record["tables"] is None else tuple(record["tables"])
     return Person(record["name"], record["role"], tables, record["until"], record["ended"], record["since"])

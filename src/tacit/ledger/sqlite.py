@@ -74,7 +74,6 @@ class SqliteStore(LedgerStore):
 
     @contextmanager
     def reading(self) -> Iterator[StoreRows]:
-        """Return the rows as of one moment."""
         with self.turn, self._opened() as connection:
             connection.execute("BEGIN")
             yield _rows_of_connection(connection)

@@ -84,7 +84,6 @@ class State:
             hash = child
 
     def put(self, name: str, value: str) -> None:
-        """Set the value of a name."""
         self._put[name] = value
 
     def change(self) -> Change:
@@ -154,7 +153,6 @@ class _Grown:
         return self.node(at, {digit: self.build(at + digit, some) for digit, some in _by_digit(at, values).items()})
 
     def node(self, at: str, children: Children) -> str:
-        """Make a node and return its hash."""
         hash = node_hash(at, _node_text(children))
         self.nodes[at] = (hash, children)
         return hash
@@ -179,7 +177,6 @@ def node_hash(at: str, text: str) -> str:
 
 
 def bucket_hash(at: str, values: Values) -> str:
-    """Return the hash of a bucket: its place, and every name and value in it."""
     return hashlib.sha256(f"bucket {at}\n{canonical(values)}".encode()).hexdigest()
 
 

@@ -254,7 +254,6 @@ def analysts(draft: LedgerDraft, cohort: str) -> tuple[str, ...]:
 
 
 def smallest(found: Iterable[BudgetStatus]) -> Left:
-    """Return the amount left when every budget must have room."""
     statuses = list(found)
     left = [status.remaining for status in statuses]
     return Left(

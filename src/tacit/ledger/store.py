@@ -93,7 +93,6 @@ class StoreRows:
         return Head(*found[0]) if found else None
 
     def entry(self, number: int) -> Entry | None:
-        """Return one entry."""
         return self._one(ENTRY, number)
 
     def between(self, first: int, last: int) -> list[Entry]:
@@ -105,7 +104,6 @@ class StoreRows:
         return dict(self._run(HASHES, (first, last)))
 
     def charge_for(self, request: str) -> Entry | None:
-        """Return the charge made for a request."""
         return self._one(BY_REQUEST, request)
 
     def answer_to(self, question: str) -> Entry | None:
@@ -113,7 +111,6 @@ class StoreRows:
         return self._one(BY_QUESTION, question)
 
     def answer_paid_by(self, charge: int) -> Entry | None:
-        """Return the answer that a charge paid for."""
         return self._one(BY_CHARGE, charge)
 
     def node(self, place: str) -> str | None:
@@ -122,7 +119,6 @@ class StoreRows:
         return str(found[0][0]) if found else None
 
     def nodes(self) -> dict[str, str]:
-        """Return every node of the state."""
         return dict(self._run(NODES, ()))
 
     def bucket(self, place: str) -> list[tuple[str, str]]:

@@ -211,7 +211,6 @@ class History:
 
     @property
     def kinds(self) -> dict[str, int]:
-        """How many entries of each kind there were."""
         counted = {**self._others, "charge": self._charges, "answer": self._answers}
         return {kind: count for kind, count in counted.items() if count}
 

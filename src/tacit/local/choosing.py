@@ -36,7 +36,6 @@ FREQUENCIES: dict[str, Callable[[int, Fraction], FrequencyProtocol]] = {
 
 
 def frequency_protocol(name: str, size: int, epsilon: Fraction) -> FrequencyProtocol:
-    """Return the protocol of this name for counts of `size` answers."""
     return FREQUENCIES[known_protocol(name, *FREQUENCIES, "longitudinal")](size, epsilon)
 
 

@@ -75,11 +75,9 @@ class Sample:
 
     @property
     def payloads(self) -> Payloads:
-        """The sampled payloads: all of them, up to the size of the sample."""
         return self._trimmed(rows_most(self.payload_bytes))._joined()[1]
 
     def with_more(self, payloads: Payloads) -> "Sample":
-        """Return the sample of the payloads seen before and these."""
         numbers = Keystream().words(len(payloads))
         if self.limit < 1 << 64:
             low = np.flatnonzero(numbers < np.uint64(self.limit))
@@ -359,7 +357,6 @@ def merge_states(states: Iterable[str]) -> Collector:
 
 
 def _read_state(text: str) -> Collector:
-    """Return a collector with the counters that `state` wrote."""
     try:
         state = read_json(text)
         shard = Collector(survey_of(state["header"]))

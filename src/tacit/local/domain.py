@@ -41,11 +41,9 @@ class Labels:
 
     @property
     def values(self) -> tuple[Label, ...]:
-        """The answers in order."""
         return tuple(range(self.size)) if self.names is None else self.names
 
     def read_one(self, value: Any) -> int:
-        """Return the code of one answer."""
         if self.names is None:
             if isinstance(value, int | np.integer) and not isinstance(value, bool) and 0 <= value < self.size:
                 return int(value)
@@ -56,7 +54,6 @@ class Labels:
         raise _outside()
 
     def read(self, values: Any, bits: Bits | None = None) -> Integers:  # noqa: ARG002 (a range needs coins)
-        """Return the code of each answer."""
         array = np.asarray(values) if self._are_codes and isinstance(values, np.ndarray | range) else None
         if array is not None and (self.names is None or array.dtype.kind in "iu"):
             if array.ndim != 1 or array.dtype.kind not in "iu":
@@ -72,7 +69,6 @@ class Labels:
         return np.array([self.read_one(value) for value in values], dtype=np.int64)
 
     def header_fields(self) -> dict[str, Any]:
-        """Return this question as the header writes it."""
         return {"size": self.size} if self.names is None else {"labels": list(self.names)}
 
 
@@ -113,7 +109,6 @@ class Range:
         return np.clip((numbers - float(self.low)) / float(self.high - self.low), 0.0, 1.0)
 
     def header_fields(self) -> dict[str, Any]:
-        """Return this question as the header writes it."""
         return {"between": [str(self.low), str(self.high)]}
 
 
@@ -213,7 +208,6 @@ class Record:
         return np.array(rows, dtype=np.int64).reshape(len(rows), len(self.names))
 
     def header_fields(self) -> dict[str, Any]:
-        """Return this question as the header writes it."""
         return {"attributes": {name: part.header_fields() for name, part in zip(self.names, self.parts, strict=True)}}
 
 
@@ -248,11 +242,9 @@ class Text:
         return np.array(rows, dtype=np.uint8).reshape(len(rows), self.length)
 
     def string_of(self, symbols: NDArray[np.uint8]) -> str:
-        """Return the string that symbols stand for."""
         return "".join(self.alphabet[symbol - 1] for symbol in symbols if symbol)
 
     def header_fields(self) -> dict[str, Any]:
-        """Return this question as the header writes it."""
         return {"alphabet": self.alphabet, "length": self.length, "step": self.step}
 
 

@@ -43,7 +43,6 @@ class Basis:
     confidence: float = 0.95
 
     def line(self) -> str:
-        """Return it as a line to print."""
         total = sum(self.rejected.values())
         why = ", ".join(f"{count:,} {reason}" for reason, count in self.rejected.items() if count)
         rejected = f"{total:,} rejected ({why})" if total else "none rejected"
@@ -65,12 +64,10 @@ class FromReports:
 
     @property
     def used(self) -> int:
-        """How many reports were counted."""
         return self.basis.used
 
     @property
     def rejected(self) -> int:
-        """The number of rejected reports, for all reasons."""
         return sum(self.basis.rejected.values())
 
 
@@ -203,7 +200,6 @@ def estimate_counts(
     basis: Basis,
     inspect: Callable[[Floats], tuple[str, ...]] | None = None,
 ) -> FrequencyEstimate:
-    """Return the estimate that supports give."""
     counts = counting.unbiased(supports)
     low, high = counting.bounds(supports, basis.confidence)
     consistent = norm_sub(counts, float(counting.people)) if counting.reports else np.zeros(len(counts))

@@ -116,7 +116,6 @@ class Categories(Labels):
     names: tuple[Any, ...] | None = None
 
     def read_one(self, value: Any) -> int:
-        """Return the code of one answer."""
         if self.names is not None or isinstance(value, Integral | np.bool_):
             try:
                 return self._codes[value]

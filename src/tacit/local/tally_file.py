@@ -60,7 +60,6 @@ class TallyFile:
         self._connection.execute("COMMIT")
 
     def rollback(self) -> None:
-        """Forget the batch."""
         self._connection.execute("ROLLBACK")
 
     def first_seen(self, ids: NDArray[np.uint8]) -> NDArray[np.bool_]:
@@ -96,7 +95,6 @@ class TallyFile:
         return found
 
     def shares_with(self, other: "TallyFile") -> bool:
-        """Whether an id is in both."""
         known = self._connection.execute
         return any(known("SELECT 1 FROM seen WHERE id = ?", row).fetchone() for row in other._all("id", "seen"))
 
@@ -109,16 +107,13 @@ class TallyFile:
         )
 
     def save(self, name: str, value: str) -> None:
-        """Keep a text under a name."""
         self._connection.execute("INSERT OR REPLACE INTO state VALUES (?, ?)", (name, value))
 
     def load(self, name: str) -> str | None:
-        """Return the text kept under a name."""
         row = self._connection.execute("SELECT value FROM state WHERE name = ?", (name,)).fetchone()
         return None if row is None else str(row[0])
 
     def close(self) -> None:
-        """Close the file."""
         self._connection.close()
 
     def _all(self, columns: str, table: str) -> sqlite3.Cursor:

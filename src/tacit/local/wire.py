@@ -56,7 +56,6 @@ def header_line(survey: Survey) -> str:
 
 
 def report_line(report: Report) -> str:
-    """Return a report as one line of JSON."""
     record: dict[str, Any] = {
         "v": report.version,
         "survey": report.survey,

@@ -24,9 +24,7 @@ _ZEROS = bytes(BLOCK_BYTES)
 class Bits(Protocol):
     """The source of a sampler's words: `n` independent uniform integers below 2^width."""
 
-    def words(self, n: int, width: int = 64) -> Words:
-        """Return `n` words."""
-        ...
+    def words(self, n: int, width: int = 64) -> Words: ...
 
 
 class Keystream:

@@ -59,8 +59,6 @@ class Bernoulli:
 
 
 def rational_digits(p: Fraction) -> Digits:
-    """Return the binary digits of a rational."""
-
     def digits(length: int) -> tuple[int, bool]:
         floor, rest = divmod(p.numerator << length, p.denominator)
         return floor, rest == 0
@@ -213,7 +211,6 @@ def _toss(threshold: int, n: int, bits: Bits) -> Words:
 
 
 def _chance_digits(threshold: int) -> int:
-    """Return how many binary digits a chance has."""
     return CHANCE_BITS - (threshold & -threshold).bit_length() + 1 if threshold else 0
 
 

@@ -250,7 +250,6 @@ def _is_whole(sensitivity: Fraction) -> bool:
 
 
 def _float_at_least(exact: Fraction) -> float:
-    """Return the least float of at least this value."""
     try:
         nearest = float(exact)
     except OverflowError:

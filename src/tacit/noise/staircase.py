@@ -65,8 +65,6 @@ def draw_staircase(law: StaircaseLaw, n: int, bits: Bits, width: int) -> Integer
 
 @lru_cache(maxsize=128)
 def level_table(law: StaircaseLaw, width: int) -> ThresholdTable:
-    """Return the table that draws a level."""
-
     def cdf(level: int) -> arb:
         return arb(0) if level < 0 else 1 - law.beyond(level)
 

@@ -48,7 +48,6 @@ class Axis:
     zero: bool = False
 
     def encoding(self, field: str) -> Spec:
-        """Return the axis as Vega-Lite has it."""
         scale: Spec = {"type": "log"} if self.log else {"zero": self.zero}
         if self.domain is not None:
             scale |= {"domain": list(self.domain), "nice": False}

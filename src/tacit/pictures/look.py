@@ -55,12 +55,10 @@ DARK = {
 
 
 def nominal(field: str, **more: Any) -> Spec:
-    """Return the channel of a field of names."""
     return {"field": field, "type": "nominal", **more}
 
 
 def quantity(field: str, **more: Any) -> Spec:
-    """Return the channel of a field of numbers."""
     return {"field": field, "type": "quantitative", **more}
 
 

@@ -124,7 +124,6 @@ def _strip(panel: Panel, drawn: Sheet) -> Spec:
 
 
 def _quantile_curve(panel: Panel, drawn: Sheet) -> Spec:
-    """Return quantiles without keys: how high each one is."""
     x = quantity("percent", title="quantile, in percent", scale={"domain": [0, 100]}, axis={"grid": False})
     line = {
         "mark": {"type": "line", "color": BLUE, "strokeWidth": 2},
@@ -337,7 +336,6 @@ def _missing() -> Spec:
 
 
 def _quantile_pairs(panel: Panel) -> list[tuple[float, float]]:
-    """Return each quantile with the one opposite, from the outside in."""
     percents = sorted({cell.percent for cell in panel.cells})
     return [(low, high) for low, high in zip(percents, reversed(percents), strict=True) if low < high]
 

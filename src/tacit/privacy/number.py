@@ -248,7 +248,6 @@ def sensitivity_meaning(value: Number) -> Fraction:
 
 
 def confidence_meaning(value: Number) -> Fraction:
-    """Return a confidence as a rational strictly between 0 and 1."""
     exact = decimal_meaning(value, name="confidence")
     if is_long(exact):
         raise InvalidParameter("confidence has more than 300 digits\nhint: e.g. confidence=0.95")

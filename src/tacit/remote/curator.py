@@ -150,7 +150,6 @@ def _words_of_left(found: Mapping[str, Any]) -> str:
 
 
 def _amounts(budget: Loss) -> dict[str, str]:
-    """Return a budget as exact text."""
     if not isinstance(budget, PureLoss | ApproximateLoss | ZcdpLoss):
         raise InvalidParameter("a budget is an epsilon or a rho\nhint: tacit.epsilon(3, delta=1e-6)")
     given = vars(budget)

@@ -34,7 +34,6 @@ class Reply:
 
     @property
     def record(self) -> Any:
-        """The body, read."""
         try:
             return json.loads(self.body)
         except ValueError:

@@ -84,7 +84,6 @@ def too_many_guesses() -> Problem:
 
 
 def sees(person: Person, table: str) -> bool:
-    """Return whether a person may see that a table exists."""
     return person.tables is None or table in person.tables
 
 

@@ -84,8 +84,6 @@ def make_app(
 
 
 def add_routes(app: FastAPI, desk: Desk, watching: Watching) -> None:
-    """Add every route."""
-
     async def who(request: Request) -> Person:
         address = "" if request.client is None else request.client.host
         given = request.headers.get("authorization")

@@ -76,8 +76,6 @@ GRANTED = ("table", "reason")
 
 
 def add_curator_routes(app: FastAPI, desk: Desk, who: Who) -> None:
-    """Add the routes by which a curator sets who may ask, and how much."""
-
     @app.get("/api/v1/people", summary="People, their roles, and their tokens, without secrets")
     async def everyone(request: Request) -> Response:
         person = await who(request)
@@ -268,8 +266,6 @@ FILES_MAX = 200
 
 
 def add_declaring_route(app: FastAPI, desk: Desk, who: Who) -> None:
-    """Add the route by which a curator declares a table."""
-
     summary = "Declare a table, for life: as a line in the catalog would"
     add_act(app, desk, who, Act("tables", summary, OPTIONS, ("name", "source", "unit"), declare))
 

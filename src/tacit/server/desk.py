@@ -189,7 +189,6 @@ class Desk:
         }
 
     def listed(self, person: Person) -> list[dict[str, Any]]:
-        """Return the tables that a person may see."""
         require(person, "see")
         self.look_again()
         return [
@@ -401,7 +400,6 @@ class Desk:
         return self._table(name)
 
     def _public(self, name: str) -> PublicTable:
-        """Return a public table of the catalog."""
         if name not in self.file.public:
             raise QueryRefused(
                 f"the public table '{name[:40]}' does not exist here\nhint: the curator's catalog names them"

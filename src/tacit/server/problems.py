@@ -64,7 +64,6 @@ class Problem(Exception):
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def body(self) -> bytes:
-        """Return it as problem details."""
         return write_json(
             {
                 "type": f"urn:tacit:{self.kind}",
@@ -78,7 +77,6 @@ class Problem(Exception):
 
 
 def problem_of(error: Exception) -> Problem:
-    """Return an error as a problem."""
     if isinstance(error, Problem):
         return error
     if not isinstance(error, TacitError):

@@ -33,8 +33,6 @@ Tables = Mapping[str, RegisteredTable]
 
 
 def add_record_routes(app: FastAPI, desk: Desk, who: Who) -> None:
-    """Add the routes that read the ledger."""
-
     @app.get(
         "/api/v1/ledger",
         summary="Entries of the ledger: one's own, or all for curators and auditors",

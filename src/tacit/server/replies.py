@@ -56,7 +56,6 @@ def number_of(written: str, what: str) -> int:
 
 
 def json_reply(record: Any, status: int = 200) -> Response:
-    """Return a record as a reply, exactly."""
     return Response(write_json(record), status, media_type="application/json")
 
 

@@ -38,7 +38,6 @@ class Turns:
 
     @property
     def waiting(self) -> int:
-        """How many questions wait."""
         return sum(map(len, self._waiting.values()))
 
     async def _take(self, analyst: str) -> None:

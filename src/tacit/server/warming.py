@@ -41,7 +41,6 @@ class Warming:
 
     @property
     def is_done(self) -> bool:
-        """Whether the worker is warm."""
         return self._is_done.is_set()
 
     def begin(self, threads: Executor, number: int, open_tables: Callable[[], None], then: Callable[[], None]) -> None:
@@ -66,7 +65,6 @@ class Warming:
         threading.Thread(target=run, daemon=True).start()
 
     def stop(self) -> None:
-        """Stop all waiting."""
         self._is_stopped.set()
 
 

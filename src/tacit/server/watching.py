@@ -87,7 +87,6 @@ class Watching:
         return self._folder is None or len(list(self._folder.glob(f"{WARM}*"))) >= workers
 
     def _all(self) -> tuple[Counter[tuple[str, str, int]], Counter[str]]:
-        """Return the counts of all processes."""
         left, problems = self._left.copy(), self._problems.copy()
         for path in () if self._folder is None else self._folder.iterdir():
             if path.name.isdecimal() and int(path.name) != os.getpid():
@@ -123,7 +122,6 @@ def asker(authorization: str | None, name: str | None) -> dict[str, Any]:
 
 
 def add_watching_routes(app: FastAPI, desk: Desk, who: Who, watching: Watching) -> None:
-    """Add the routes for those who run the server."""
     checked: list[tuple[float, bool]] = []
 
     @app.get(
@@ -159,7 +157,6 @@ class JsonLines(logging.Formatter):
     """A log of JSON lines: the time, the level, and the event; only the class of an exception is written."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return one line."""
         time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         facts = getattr(record, FACTS, None) or {"event": record.getMessage()}
         kind = {} if record.exc_info is None or record.exc_info[0] is None else {"class": record.exc_info[0].__name__}

@@ -149,7 +149,6 @@ def score_model(
 
 
 def _noisy_counts(rounds: Rounds, scoring: Scoring, sigma: float, largest: int | None) -> Released:
-    """Return the noisy counts that the measures are made of."""
     scores = scoring.scores
     if scoring.pairs:
         rounds.use_bins([*(None for _ in scoring.columns), *scoring.pairs])

@@ -69,7 +69,6 @@ class RowsUsed:
 
     @property
     def words(self) -> str:
-        """The rows in words."""
         return f"the whole of '{self.table}'" if not self.ranges else f"a part of '{self.table}'"
 
 
@@ -213,7 +212,6 @@ def _scores_of_cells(entries: Sequence[int], target: ClassTarget | ValueTarget) 
 
 
 def _grid(table: Table, text: str, between: Any) -> Measured:
-    """Return an expression on its public grid."""
     session = table.session
     query = make_query(Frame(session.declaration), {"of": mean(text, between=between)})
     return measured_column(query.outputs[0].aggregate, session.declaration, steps_most=STEPS_MOST)

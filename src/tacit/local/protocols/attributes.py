@@ -109,7 +109,6 @@ class Attributes:
         return found
 
     def parameters(self) -> dict[str, str | int]:
-        """Return the parameters that the header states."""
         return {"method": self.method, "parts": ",".join(part.name for part in self.parts)}
 
     def _columns(self) -> list[tuple[FrequencyProtocol, slice]]:

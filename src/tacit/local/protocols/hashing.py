@@ -125,7 +125,6 @@ class LocalHashing(SupportCounts):
         return found
 
     def parameters(self) -> dict[str, str | int]:
-        """Return the parameters that the header states."""
         return {"cells": self.cells, "keep": str(self.keep)}
 
 
@@ -258,7 +257,6 @@ class PrefixHashing:
         return np.concatenate([one, other])
 
     def parameters(self) -> dict[str, str | int]:
-        """Return the parameters that the header states."""
         ends = " ".join(map(str, self.ends))
         return {"cells": self.cells, "keep": str(self.keep), "length": self.length, "step": self.step, "levels": ends}
 

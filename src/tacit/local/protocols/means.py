@@ -126,7 +126,6 @@ class MeanResponse:
         return total
 
     def parameters(self) -> dict[str, str | int]:
-        """Return the parameters that the header states."""
         stated: dict[str, str | int] = {"grid_bits": self.grid_bits, "share": str(self.share), "keep": str(self.keep)}
         return stated | ({"window": self.window, "inside": str(self.inside)} if self.share else {})
 

@@ -158,11 +158,9 @@ class Response(SupportCounts):
         return as_payloads(respond(codes, self.size, self.keep, bits).astype(self._type))
 
     def codes_of(self, payloads: Payloads) -> Integers:
-        """Return the code that each report names."""
         return as_records(payloads, self._type).astype(np.int64)
 
     def valid(self, payloads: Payloads) -> Flags:
-        """Return which payloads are codes of the domain."""
         return as_records(payloads, self._type) < self.size
 
     def tally(self, payloads: Payloads) -> Integers:
@@ -170,12 +168,10 @@ class Response(SupportCounts):
         return np.bincount(as_records(payloads, self._type), minlength=self.size)
 
     def supporting(self, payloads: Payloads, codes: Integers) -> Flags:
-        """Return whether each report names each of these codes."""
         found: Flags = as_records(payloads, self._type)[:, None] == codes[None, :]
         return found
 
     def parameters(self) -> dict[str, str | int]:
-        """Return the parameters that the header states."""
         return {"keep": str(self.keep)}
 
 

@@ -189,7 +189,6 @@ class Subset(SupportCounts, BitReports):
         return found
 
     def parameters(self) -> dict[str, str | int]:
-        """Return the parameters that the header states."""
         return {"members": self.members, "keep": str(self.keep)}
 
     def _stray(self, keep: Fraction, members: int) -> Fraction:

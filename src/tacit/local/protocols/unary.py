@@ -58,7 +58,6 @@ def _count_narrow(words: Words) -> Integers:
 
 
 def _count_block(rows: Words) -> Integers:
-    """Return the column counts of 256 rows."""
     digits = [rows]  # digits[i]: the digit of weight 2^i of each group's count, one row a group
     for _ in range(_ROUNDS):
         half = len(digits[0]) // 2
@@ -101,11 +100,9 @@ class BitReports:
         return no_bit_beyond(as_words(payloads), self.size)
 
     def tally(self, payloads: Payloads) -> Integers:
-        """Return how many reports set each bit."""
         return count_columns(as_words(payloads))[: self.size]
 
     def supporting(self, payloads: Payloads, codes: Integers) -> Flags:
-        """Return whether each report sets the bit of each of these codes."""
         return bits_at(as_words(payloads), codes)
 
 
@@ -158,12 +155,10 @@ def no_bit_beyond(words: Words, size: int) -> Flags:
 
 
 def as_words(payloads: Payloads) -> Words:
-    """Return rows of bytes as rows of words."""
     return np.ascontiguousarray(payloads).view("<u8").astype(np.uint64, copy=False)
 
 
 def as_bytes(words: Words) -> Payloads:
-    """Return rows of words as rows of bytes."""
     return words.astype("<u8", copy=False).view(np.uint8)
 
 
@@ -239,7 +234,6 @@ class Permanent(SupportCounts, BitReports):
         return self.draw_instant(self.draw_permanent(codes, bits), bits)
 
     def parameters(self) -> dict[str, str | int]:
-        """Return the parameters that the header states."""
         return {
             "epsilon_first": str(self.epsilon_first),
             "permanent_keep": str(self.permanent_keep),
