@@ -1,8 +1,6 @@
-"""Exact whole-number arithmetic in SQL: what scaling needs, and no number on the way that could overflow.
-
-DuckDB adds integers of 64 bits up in 128 bits. Such a sum is cut to a public limit, and only then stored in 64 bits
-(`narrowed`). Nothing here raises on any row: limits are applied before a product is made.
-"""
+"""Exact whole-number arithmetic in SQL for scaling. Sums, which DuckDB makes in 128 bits, are cut to a public limit
+before they are stored in 64 (`narrowed`), and limits are applied before a product is made: nothing raises on any
+row."""
 
 from tacit import typed_sql as sql
 from tacit.plan import BINS, CELL_MOST, LARGEST_LEAST, WEIGHT_BITS, Vector
@@ -60,10 +58,8 @@ def square(size: sql.Typed, coarse: sql.Typed) -> sql.Typed:
 
 
 def root_length(squares: sql.Typed, coarse: sql.Typed) -> sql.Typed:
-    """Return the least whole number whose square is at least a sum of squares, with its last digits put back.
-
-    A float tells the root of up to 2^82 to within 1; whole numbers decide.
-    """
+    """Return the least whole number with a square of at least a sum of squares, its last digits put back; a float is
+    within 1."""
     wide, near = squares.cast(WIDE), squares.cast("float64").sqrt().floor().cast("int64")
     tries = [near - whole(1), near, near + whole(1)]
     enough = [(each.cast(WIDE) * each.cast(WIDE) >= wide, each) for each in tries]
@@ -112,10 +108,7 @@ def length_bin(length: sql.Typed) -> sql.Typed:
 
 
 def octave(size: sql.Typed) -> sql.Typed:
-    """Return floor(log2 size) of a float above 0, counted from LARGEST_LEAST and within the bins: exact for any float.
-
-    Multiplying by a power of two is exact here, and what then fits 63 bits is counted in binary digits.
-    """
+    """Return floor(log2 size) of a float above 0, counted from LARGEST_LEAST and within the bins: exact, by digits."""
     reach = -LARGEST_LEAST
     small = bit_length((size * float(1 << reach)).floor().cast("int64")) - whole(1)
     large = bit_length((size * 2.0).floor().cast("int64")) + whole(reach - 2)

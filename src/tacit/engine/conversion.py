@@ -1,8 +1,4 @@
-"""Converts cells between types in SQL: implicit widening, the catalogue's casts, and the settling of raw floats.
-
-No conversion can fail on a row: a cell that does not fit becomes NULL. The functions of the language are in
-`translations.py`.
-"""
+"""Converts cells between types in SQL; a cell that does not fit becomes NULL, so no conversion can fail on a row."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -173,11 +169,8 @@ def _moment(cell: Cell) -> sql.Typed:
 
 
 def in_utc(zoned: sql.Typed) -> sql.Typed:
-    """Return a timestamp with a zone in UTC, NULL outside the calendar.
-
-    It goes through the count of microseconds, because a cast would use the connection's own zone. A count outside the
-    calendar becomes NULL first, because it would raise.
-    """
+    """Return a timestamp with a zone in UTC, NULL outside the calendar: by the count of microseconds, since a cast
+    would use the connection's zone."""
     count = epoch_us(zoned)
     within = count.between(FIRST_SECOND * 10**6, LAST_SECOND * 10**6 + 999_999)
     return make_timestamp(sql.cases((within, count), else_=sql.null("int64")))

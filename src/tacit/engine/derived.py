@@ -1,13 +1,9 @@
 """The rows of a relation as an ordinary source, so that every path reads them as it reads a stored table.
 
-`derived_source` gives a source whose table is an SQL relation over the stored one. A unit's rows in it are a pure
-function of that unit's own rows, whatever other rows there are and in whatever order threads see them
-(docs/proofs/relations.md): whole numbers are added up in 128 bits, floats as whole steps that are held within a public
-range, and nothing else depends on an order. No row can make it fail: what does not fit its type is NULL.
-
-Two protected sides are always joined on their units, whatever else must be equal: a row of the result belongs to one
-unit, and all of it comes from that unit's own rows (docs/proofs/joins.md). A public side is held in memory; that a row
-has no more matches in it than was said is checked here, before anything is charged, since its rows are no secret.
+A unit's rows in it are a pure function of that unit's own rows, in whatever order threads see them
+(docs/proofs/relations.md): whole numbers are added up in 128 bits, floats as whole steps within a public range. No row
+can make it fail. Two protected sides are always joined on their units (docs/proofs/joins.md). A public side is held in
+memory; that a row has no more matches in it than was said is checked before anything is charged.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -84,10 +80,7 @@ class StoredRows:
 
 
 def derived_source(relation: Relation, stored: StoredRows, *, streams: bool = False) -> Source:
-    """Return the source of a relation's rows; it reads no protected row.
-
-    It keeps what the ledger and the files need to know of the stored tables.
-    """
+    """Return the source of a relation's rows, with what the ledger knows of the stored tables; it reads no row."""
     if isinstance(relation, TableRows):
         return stored.sources[relation.name]
     opened = stored.together(tuple(dict.fromkeys(tables_of(relation))), streams=streams)
@@ -305,11 +298,8 @@ def row_wise(relation: RowWise, source: Source, unit: str | None) -> Source:
 
 
 def some_units(relation: SomeUnits, source: Source, unit: str | None) -> Source:
-    """Return the rows of those units whose place is among the relation's.
-
-    The place is the number that the first 32 bits of a SHA-256 write: the same on every engine, version and day, which
-    what was fitted on one side and is judged on the other rests on. Eight hexadecimal digits sort as their numbers do.
-    """
+    """Return the rows of the units whose place is among the relation's: the number that the first 32 bits of a SHA-256
+    write, the same on every engine, version and day. Eight hexadecimal digits sort as their numbers do."""
     table, kinds = source.table, kinds_of(source)
     if unit is not None:
         who = plain_unit(unit_value(table, unit, kinds)).cast("string")
@@ -372,8 +362,7 @@ def joined_rows(relation: Join, sides: Sides) -> sql.Relation:
 def _fewer_pairs(left: sql.Relation, right: sql.Relation) -> sql.Relation:
     """Return as many rows of the right side as make PAIRS_MOST pairs with those of the left that they match, or one.
 
-    Rows match that are one unit's and equal where it matters, so which are kept depends on that unit's rows alone: they
-    are taken in the order of a hash of their values, then of the values, and rows that still tie are identical.
+    Only the unit's own rows decide: they are taken by a hash of their values, then by the values.
     """
     equal = [name for name in right.columns if name == UNIT_KEY or name.startswith(KEY)]
     found = left.filter([left[name].notnull() for name in equal])

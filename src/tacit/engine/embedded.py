@@ -1,8 +1,6 @@
 """The embedded engine: DuckDB computes expressions, the kernel or SQL bounds and adds up, all in this process.
 
-There are three execution paths: the kernel, SQL and the patient path. When one of the quick paths stops, for any
-reason, the patient path takes over. It gives the same integers, and its memory does not grow with the rows.
-Rows may be in files, in DuckDB or on a server: that is left to the source.
+If one of these two paths stops, for any reason, the patient path gives the same integers in bounded memory.
 """
 
 import threading
@@ -60,11 +58,7 @@ NARROW_MOST = 16
 
 
 class EmbeddedEngine:
-    """Answers plans about one source, exactly and in secret.
-
-    A given `path` is always used, even if the kernel is compiled meanwhile: runs that are compared must keep the same
-    rows. SQL takes what the kernel does not support.
-    """
+    """Answers plans about one source, exactly and in secret; a given `path` is used even once the kernel is ready."""
 
     def __init__(self, source: Source, *, path: ExecutionPath | None = None) -> None:
         self._source = source

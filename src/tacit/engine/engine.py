@@ -1,8 +1,7 @@
 """`Engine`: runs a plan at the place of its rows; every failure inside gives the analyst one fixed message.
 
-With one salt every engine gives the same integers for the same rows and path. `open_engine` picks the engine by the
-source; other rooms do not know the engine. An engine's own error text may quote a cell, and whether it
-fails may depend on a cell. So both stay in the engine: only the class of the error reaches the curator's log.
+With one salt every engine gives the same integers for the same rows and path. An engine's own error text may quote a
+cell, and whether it fails may depend on one: only the class of the error reaches the curator's log.
 """
 
 import errno
@@ -66,10 +65,7 @@ class Engine(Protocol):
 
 
 def open_engine(source: Source, *, path: ExecutionPath | None = None) -> Engine:
-    """Return the engine of a source: the embedded one, or that of the cluster which has the rows.
-
-    A given `path` is always used.
-    """
+    """Return the engine of a source: the embedded one, or that of the cluster which has the rows."""
     if source.elsewhere is not None:
         from tacit.engine.spark import SparkEngine  # only who has rows in Spark has pyspark
 

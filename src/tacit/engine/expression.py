@@ -1,13 +1,8 @@
 """Translates row expressions into SQL, with exactly the catalogue's meaning, and numbers into steps of their grids.
 
-No expression can fail on any row. This file translates stored columns, each read as its declared type, and constants.
-Floats are written as text and cast, because some engines read a written 0.1 as a decimal first. Functions are
-translated in `translations.py`.
-
-A row's number is clamped to its public range and rounded to a whole number of steps above the low end. NaN and NULL are
-NULL; infinities clamp. A float is scaled by its step, which is a power of two unless declared otherwise, and rounded by
-floor(x + 1/2), since engines disagree about their own rounding; it is clamped again as an integer. The plan keeps every
-number on the way well inside 64 bits, so that no row can make an engine fail.
+No expression can fail on any row. Floats are written as text and cast: some engines read a written 0.1 as a decimal. A
+row's number is clamped to its public range and rounded to whole steps above the low end, by floor(x + 1/2), since
+engines disagree about their own rounding; NaN and NULL are NULL. The plan keeps every number well inside 64 bits.
 """
 
 from collections.abc import Mapping
@@ -191,11 +186,7 @@ def _from_float(value: sql.Typed, grid: FloatGrid) -> sql.Typed:
 
 
 def _clamped(value: sql.Typed, low: float, high: float) -> sql.Typed:
-    """Return the value inside its range, NULL where it is NULL or NaN.
-
-    Most rows are inside, so that is the first condition. The engines' LEAST and GREATEST disagree about NULL and take
-    twice as long.
-    """
+    """Return the value inside its range, NULL where it is NULL or NaN; LEAST and GREATEST take twice as long."""
     ends = [sql.literal(end, value.type()) for end in (low, high)]
     unknown = [(value.isnan(), sql.null(value.type()))] if value.type().is_floating() else []
     return sql.cases((value.between(*ends), value), *unknown, (value < ends[0], ends[0]), (value > ends[1], ends[1]))

@@ -1,10 +1,8 @@
 """Sorts records of 64-bit words, on disk if they do not fit memory, and encodes cells as such words.
 
-A record is compared as its bytes, the highest word first. Runs of records are sorted in memory, written one after
-another to a private file without a name, and merged block by block. A cell of a column takes the same number of words,
-so the size of a row depends only on its types. Words have the order of the cells, with NULL last. Texts fit
-because they leave DuckDB with at most TEXT_BYTES_MOST bytes (`relation.leaving`). The patient path is built on this.
-Spilled rows are in a file without a name (`SpillFile`): other processes cannot open it and a killed one leaves nothing.
+A record is compared as its bytes. Sorted runs are in a private file without a name, which other processes cannot open
+and a killed one does not leave. All cells of a column take the same number of words, in the cells' order, NULL last;
+texts fit because they leave DuckDB with at most TEXT_BYTES_MOST bytes (`relation.leaving`).
 """
 
 import os

@@ -1,8 +1,7 @@
 """The part of a question's WHERE about stored cells, for a store that can leave rows out before it sends them.
 
-A prefilter never changes a question's meaning: our own SQL filters again. So it only has to hold for every row that
-the condition holds for, and an unknown part means every row. Only comparisons of a stored column,
-read as its own type, with constants are known, and whether it is NULL; AND and OR of them; NOT is left out.
+Our own SQL filters again, so it only has to hold for every row that the condition holds for: a part that is not a
+comparison with constants, AND, OR or about NULL means every row.
 """
 
 from collections.abc import Mapping

@@ -1,10 +1,8 @@
 """Translates a plan into SQL relations: filter, compute keys, bound each unit's contribution, add up integers.
 
-Contribution bounding keeps some groups and rows of a unit. Which ones depends on that unit's own values and a fresh
-salt, and on nothing else in the table. Groups are taken in the order of (hash of salt, unit and key; key), rows of one
-unit and key in the order of (hash of salt, unit, key and values; values). Rows that still tie are identical. So adding
-one unit never changes which rows of another unit are kept. The last section puts the fetched values and distinct counts
-of each group into the exact table. All of it is exact and secret; which engine runs a relation is left to `engine.py`.
+Which groups and rows of a unit are kept depends only on that unit's own values and a fresh salt: groups in the order of
+(hash of salt, unit and key; key), rows of one unit and key in the order of (hash of salt, unit, key and values;
+values). Rows that still tie are identical. So adding one unit never changes which rows of another are kept.
 """
 
 import hashlib
@@ -49,10 +47,8 @@ NO_COLUMNS: Mapping[str, Expression] = MappingProxyType({})
 def exact_relation(
     plan: Plan, table: sql.Relation, kinds: Mapping[str, Kind], salt: str, listed: sql.Relation | None
 ) -> sql.Relation:
-    """Return one row for each group with its exact sums, as text so that no engine's integer is too narrow.
-
-    `listed` holds the public keys and their indexes. Groups are then named by index, otherwise by their key columns.
-    """
+    """Return one row for each group, named by its index in `listed` or its keys, with its exact sums as text, which is
+    never too narrow."""
     if plan.unit is None:
         return _each_row_its_own(plan, table, kinds, listed)
     rows, keys = counted_rows(plan, table, kinds, listed)
@@ -72,11 +68,8 @@ def counted_rows(
     listed: sql.Relation | None,
     more: Mapping[str, Expression] = NO_COLUMNS,
 ) -> tuple[sql.Relation, list[str]]:
-    """Return the rows that count, as (unit, keys, values in steps).
-
-    Rows without a unit and rows with an unlisted key are left out. Expressions in `more` become further columns, NaN as
-    NULL.
-    """
+    """Return the rows of units and listed keys as (unit, keys, values in steps), and expressions in `more`, NaN as
+    NULL."""
     conditions = []
     if plan.unit is not None:
         conditions.append(belongs_to_someone(unit_value(table, plan.unit, kinds)))
@@ -163,11 +156,8 @@ def belongs_to_someone(unit: sql.Typed) -> sql.Typed:
 
 
 def leaving(value: sql.Typed) -> sql.Typed:
-    """Return a value in the form in which it is grouped and leaves the engine: a long text becomes its digest.
-
-    So the memory that a text takes has a public bound. The texts of released keys are looked up after the noise
-    (`texts_relation`).
-    """
+    """Return a value as it is grouped and leaves the engine: of a long text the digest, so that its memory has a public
+    bound. The texts of released keys are looked up after the noise (`texts_relation`)."""
     if not value.type().is_string():
         return value
     return sql.cases((value.byte_length() <= TEXT_BYTES_MOST, value), else_=value.sha256())
@@ -252,10 +242,7 @@ def as_text(summed: sql.Relation, keys: list[str]) -> sql.Relation:
 def values_relation(
     plan: Plan, column: int, table: sql.Relation, kinds: Mapping[str, Kind], salt: str, listed: sql.Relation | None
 ) -> sql.Relation:
-    """Return the values of a measured column in each group, of the same kept rows that are summed.
-
-    Of people, of all rows in the kept groups, each with its weight.
-    """
+    """Return the values of a measured column in each group, of the kept rows; of people, of all rows, with weights."""
     rows, keys = counted_rows(plan, table, kinds, listed)
     of_people = column in plan.weighed
     if plan.unit is not None:
@@ -274,9 +261,8 @@ def values_relation(
 def weighed(known: sql.Relation, keys: list[str], value: str) -> sql.Relation:
     """Return rows, none of whose values is NULL, with their weights; the rows of one unit weigh at most UNIT_WEIGHT.
 
-    A unit with values in m groups weighs f = ⌊UNIT_WEIGHT/m⌋ in each of them. Its n values there share f: in the order
-    of the values, the first i of them weigh ⌊i·f/n⌋ together. So a unit's weights depend on its own rows alone, and
-    however many rows it has, they are spread evenly over its values (docs/proofs/quantiles.md).
+    A unit in m groups weighs f = ⌊UNIT_WEIGHT/m⌋ in each. In the order of its n values there, the first i weigh ⌊i·f/n⌋
+    together: evenly spread, and by its own rows only (docs/proofs/quantiles.md).
     """
     cell = sql.window(group_by=[UNIT, *keys], order_by=[known[value]])
     known = known.mutate(turn=sql.row_number().over(cell))
@@ -302,10 +288,7 @@ def weighed_rows(
 def distinct_relation(
     plan: Plan, index: int, table: sql.Relation, kinds: Mapping[str, Kind], salt: str, listed: sql.Relation | None
 ) -> sql.Relation:
-    """Return how many distinct values an expression has in each group, with each unit's values bounded as planned.
-
-    A unit's values are kept in the order of a salted hash, then of the values themselves, as its rows are.
-    """
+    """Return how many distinct values each group has; a unit's are kept by a salted hash, then by the values."""
     wanted, value = plan.distincts[index], VALUE
     rows, keys = _value_rows(plan, index, table, kinds, listed)
     if plan.unit is not None:
@@ -361,10 +344,8 @@ def with_values(exact_table: ExactTable, column: int, found: pa.Table, plan: Pla
 def grouped(
     places: NDArray[Any], values: NDArray[Any], *, groups: int, weights: NDArray[Any] | None = None
 ) -> GroupedSteps:
-    """Return each group's values in increasing order; places[i] is the index of the group of values[i].
-
-    Values on a quantile's grid take at most 30 bits, so group and value fit one word, and one sort does all groups.
-    """
+    """Return each group's values in increasing order; values[i] is of group places[i]. Values take at most 30 bits, so
+    group and value fit one word, and one sort does all groups."""
     if weights is not None:
         words = (places.astype(np.int64) << WORD_BITS) | values
         order = np.argsort(words, kind="stable")

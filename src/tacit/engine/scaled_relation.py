@@ -1,9 +1,7 @@
 """Translates plans that scale or that learn into SQL relations: rows into cells, cells into sums, totals or bins.
 
-A cell is what one unit has in one group: one whole number for each vector of a plan, in fine steps. What a unit adds to
-groups and to totals, or the bin that it is in, follows from all of its cells, and from nothing else in the table. The
-integers are those of docs/proofs/scaling.md, the same on every path. All of it is exact and secret; `engine.py` runs
-it.
+A cell is what one unit has in one group: a whole number for each vector, in fine steps. What a unit adds, or its bin,
+follows from all of its cells and from no other row. The integers are those of docs/proofs/scaling.md on every path.
 """
 
 from collections.abc import Mapping, Sequence
@@ -160,10 +158,8 @@ def _with_totals(vectors: tuple[Vector, ...]) -> list[tuple[int, Vector]]:
 def scaled_relation(
     plan: Plan, table: sql.Relation, kinds: Mapping[str, Kind], salt: str, listed: sql.Relation | None
 ) -> sql.Relation:
-    """Return one row for each group: its units, its sum of every vector, and the totals that it holds.
-
-    A unit's totals are held by one of its cells, so that their sum over all groups is their sum over units.
-    """
+    """Return one row for each group: its units, its sum of every vector, and the totals that it holds; a unit's are
+    held by one of its cells."""
     rows, keys = counted_rows(plan, table, kinds, listed)
     each = _added_cells(plan, rows, keys, salt)
     sums = {name: each[name].sum() for name in (*scaled_names(plan)[1:], *total_names(plan))}

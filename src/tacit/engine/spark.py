@@ -1,9 +1,8 @@
 """Runs a plan on Spark: it stores, prunes columns, moves pieces by part and schedules; our own engine computes inside.
 
-Tables are mapped over in Arrow (stage one), pieces are repartitioned by their part, and mapped over again (stage two,
-and three where different values are counted). The driver adds the parts up. The result does not depend on the layout
-or the order of rows, the number of parts, or repeated tasks: a task is a pure function of its rows and the question,
-and Spark takes one result of each. The driver checks that each part was answered once.
+Tables are mapped over in Arrow (stage one), pieces repartitioned by their part and mapped over again (stage two, and
+three for different values); the driver adds up, and checks that each part was answered once. A task is a pure function
+of its rows and the question, so the layout, the number of parts and repeated tasks do not matter.
 """
 
 import json
@@ -225,11 +224,8 @@ _INTERPRETER = (
 
 
 def refuse_other_executors(session: Any) -> None:
-    """Refuse a session with executors that lack packages of the driver; a few tasks report theirs, and no row.
-
-    If one cannot have the compiled loops, all answer in SQL: a part that could not be computed would come to light
-    after its charge.
-    """
+    """Refuse executors that lack packages of the driver, as a few tasks report, without rows. If one cannot have the
+    compiled loops, all answer in SQL: a part could not be computed after the charge."""
     if session in _have_loops:
         return
     tasks = min(PROBES_MOST, parts_for(session))
@@ -278,10 +274,8 @@ def _probe() -> Any:
 
 
 def labels_for(parts: int) -> tuple[int, ...]:
-    """Return a number for each part, such that Spark's hash sends each to a separate partition.
-
-    By their indices some partitions would get several parts and others none. Only balance depends on it.
-    """
+    """Return a number for each part, such that Spark's hash sends each to its own partition: only balance depends on
+    it."""
     labels: dict[int, int] = {}
     label = 0
     while len(labels) < parts:

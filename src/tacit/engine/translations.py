@@ -1,9 +1,8 @@
 """Translates each function of the catalogue into SQL: one table, `TRANSLATIONS`; no translation can fail on a row.
 
-An operation that could raise gets NULL instead of the argument that would make it raise. A CASE around the operation is
-not enough, because engines may evaluate a branch that a CASE guards. Numbers that could overflow are computed in wide
-decimals, whose digits the question's check has bounded. Engines disagree about rounding halves, about the case of
-letters and about what a character is; operations with engine-specific results are not used.
+An operation that could raise gets NULL in place of the argument that would make it raise: engines may evaluate a branch
+that a CASE guards. Numbers that could overflow are computed in wide decimals. Operations that engines do differently
+(rounding halves, the case of letters, what a character is) are not used.
 """
 
 import operator
@@ -151,11 +150,7 @@ _WIDE = 19
 
 
 def product(left: sql.Typed, right: sql.Typed) -> sql.Typed:
-    """Return the exact product of two decimals.
-
-    DuckDB keeps a product of narrow decimals in 18 digits and raises where it does not fit, so one of them is made
-    wide first.
-    """
+    """Return the exact product of two decimals, one made wide first: DuckDB raises on products of narrow ones."""
     one, other = left.type(), right.type()
     wide = left.cast(sql.decimal(max(one.digits, _WIDE), one.scale))
     return (wide * right).cast(sql.decimal(one.digits + other.digits, one.scale + other.scale))

@@ -1,9 +1,5 @@
-"""The predicted error of a plan with down-weighting, from learned facts: noise, total and weights, separately.
-
-The terms are those of the answer's intervals (docs/proofs/corrected.md), in a group of mean size. Facts
-tell about how many people there are, about how much they have, and which share of it is kept. Privacy does not depend
-on this code, and no row is read.
-"""
+"""The predicted error of a plan with down-weighting, from learned facts: noise, total and weights, separately, as in
+the answer's intervals (docs/proofs/corrected.md), in a group of mean size."""
 
 import math
 from dataclasses import dataclass
@@ -59,10 +55,8 @@ class ForeseenError:
 
     @property
     def uselessness(self) -> float:
-        """The noise as a part of the number, or half of that part of the interval; 0 if the number is not known.
-
-        Missing rows count half: the allowance is doubtful, and a number at least that large is useful.
-        """
+        """The noise as a part of the number, or half of the interval's; 0 if the number is not known. Missing rows are
+        a doubtful allowance."""
         return max(self.noise, self.half_width / 2) / self.about if self.about is not None and self.about > 0 else 0.0
 
 
@@ -82,11 +76,8 @@ def foreseen_error(
 def noise_of_moment(
     output: Mean | Variance | StandardDeviation | Covariance | Correlation, plan: Plan, confidence: Fraction
 ) -> float:
-    """Return the noise of a moment in a group of mean size, as a part of the moment; 1 or more: it may be anything.
-
-    A correlation's is the noise of the products over the least that both roots of squares may be; a mean's is that of
-    its rows.
-    """
+    """Return the noise of a moment in a group of mean size, as a part of the moment; 1 or more: it may be anything. A
+    correlation's is over the least roots of squares, a mean's that of its rows."""
     if nothing_is_believed(plan):
         return math.inf
     outlook = _Outlooks(plan, confidence, None)

@@ -1,8 +1,7 @@
 """A plan in words and numbers: the rows, the bounds, the noise, the cost, and the expected error in each cell.
 
-A plan with down-weighting has caps and three parts of its error. Before its facts are learned, a plan has the facts to
-learn first and the range of its errors, from made-up facts, by the rules for real ones: everyone has one row, or
-everyone has many, and values spread evenly over their range. The text reads no row.
+Before its facts are learned, a plan shows those facts and the range of its errors, from made-up facts: everyone has one
+row, or many, and values spread evenly over their range.
 """
 
 import math
@@ -394,10 +393,8 @@ Ends = Sequence[tuple[int, Plan]]
 def learning_in_words(
     plan: Plan, wanted: Sequence[WantedFact], loss: Loss, parts: Mapping[str, Ends], confidence: Fraction
 ) -> str:
-    """Return a plan with facts still to learn: those facts, the expected errors, and the cost.
-
-    `parts` maps the names of the questions, if there are several.
-    """
+    """Return the facts still to learn for a plan, its expected errors and cost; `parts` names several questions'
+    plans."""
     learned = sum((each.plan.spend.epsilon for each in wanted), Fraction(0))
     whole = plan.spend.epsilon + learned
     lines = [
@@ -451,10 +448,7 @@ def is_range_made_up(output: Mean, plan: Plan) -> bool:
 
 
 def _error_words(output: PlannedOutput, plan: Plan, rows: int, confidence: Fraction) -> float | None:
-    """Return the error of an output in a group of a thousand people; of a sum as a part of it.
-
-    The error of a mean without a declared range is a part of the assumed range.
-    """
+    """Return the error of an output in a group of a thousand people: of a sum, or a mean without a range, as a part."""
     size = float(PEOPLE * rows)
     if is_scaled(output, plan):
         found = foreseen_error(output, plan, confidence, rows=size)

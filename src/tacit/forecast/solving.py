@@ -1,10 +1,8 @@
 """The least epsilon for a wanted error, solved from plans and public facts; refused if a fact is missing.
 
-A percent is relative to the largest possible aggregate: of the declared population for counts, of the population at the
-end of the range for sums, of the range for means, of the largest possible value for variances and covariances, and for
-quantiles of the ranks, since how far off in values they are depends on the data. Where bounds were learned, a percent
-of a sum is of all that facts tell of. The error of a computed column is the error of its inputs, times its change with
-each of them.
+A percent is of the largest possible aggregate: of the declared population for counts, that at the end of the range for
+sums, the range for means, the largest value for variances, and of ranks for quantiles; with learned bounds a sum's is
+of all that facts tell of. A computed column errs by its inputs' errors, times its change with each of them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -154,10 +152,8 @@ def goals_of(
     start: int = 0,
     label: str = "",
 ) -> list[Goal]:
-    """Return the error allowed for each column that has a goal, in each plan that has it.
-
-    Of a workload, `label` is the question's name, and `start` the number of plans of the questions before it.
-    """
+    """Return the error allowed for each column with a goal, in each plan; of a workload, `label` is the question's name
+    and `start` its first plan."""
     alone = {output.name: Moves({output.name: Fraction(1)}) for plan in plans for output in plan.outputs}
     named = alone | dict(computed)
     if isinstance(wanted, Mapping):
@@ -208,8 +204,7 @@ def goals_of_level(
 
 
 def _allowed(wanted: Number, name: str, moves: Moves, plan: Plan, sizes: ErrorSizes) -> float:
-    """Return the absolute error allowed; a percent is of the largest value of the inputs, each times the column's
-    change with it."""
+    """Return the absolute error allowed; a percent is of the largest value of the inputs, times the change with it."""
     outputs = {each: _output(plan, each) for each in moves.slopes}
     if name not in outputs and any(isinstance(output, Quantile) for output in outputs.values()):
         raise QueryRefused(

@@ -1,9 +1,8 @@
 """The expected error of each output, from the plan and public facts; what would be mostly noise, and what closer.
 
-If bounds were learned, an error is complete: noise, total and weights (`foreseen.py`). Other plans at the same epsilon
-are made, not run: from the facts that were paid for, and the intervals that were released. A number is too noisy if its
-noise is as large as itself in a group of average size, or its interval four times that; a correlation, if its interval
-would be from -1 to 1. Groups of an unknown and undeclared size are not judged.
+With learned bounds an error is complete. Other plans at the same epsilon are made, not run. A number is too noisy if in
+a group of average size its noise is as large as itself or its interval four times that; a correlation, if its interval
+would be from -1 to 1. Groups of an unknown size are not judged.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -51,10 +50,8 @@ def depends_on(output: PlannedOutput, plan: Plan) -> Literal["noise", "rows", "d
 def expected_error(
     output: PlannedOutput, plan: Plan, confidence: Fraction, *, rows: float | None = None
 ) -> float | None:
-    """Return the error that answers stay within at this confidence, in the output's own unit; a quantile's in ranks.
-
-    `rows` is the size of a group, which counts and sums do not need. None if it depends on the data.
-    """
+    """Return the error that answers stay within at this confidence, a quantile's in ranks; `rows` is a group's size.
+    None if it depends on the data."""
     if depends_on(output, plan) == "rows" and rows is None:
         return None
     if is_scaled(output, plan):
@@ -65,8 +62,7 @@ def expected_error(
 def rows_for_correlation(output: Correlation, plan: Plan, confidence: Fraction, *, spread: float) -> float | None:
     """Return the number of rows that give a correlation an interval of about ± 1; ± 0.1 takes ten times that.
 
-    `spread` is the variance of both columns as a part of the square of their ranges: 1/4 at most, if all values are at
-    the two ends, and 1/12 if they are spread evenly. None if units are down-weighted: caps are then learned.
+    `spread` is both columns' variance as a part of their squared ranges, 1/12 if even. None if units are down-weighted.
     """
     if plan.scaling is not None:
         return None
@@ -174,9 +170,8 @@ def closer_words(
 ) -> str:
     """Return what would give a narrower interval at the same epsilon, and about how narrow; empty if there is none.
 
-    `learned` are the facts that the call itself pays for. `planned` makes the plan at another epsilon, of one output
-    only if it is named. `widths` are the current half-widths, nan if only the part that is left of them is known.
-    `rows` is the size of a group, if the plan does not know it.
+    `planned` makes the plan at another epsilon, of one output if it is named. `widths` are the current half-widths, nan
+    if not all is known.
     """
     if len(plan.public_keys or ()) > GROUPS_MOST:
         return ""
@@ -231,10 +226,8 @@ ANYWAY = "to answer anyway, accept_noise=True (--accept-noise)"
 
 
 def refuse_useless(plans: Sequence[Plan], rows: int | None, confidence: Fraction) -> None:
-    """Refuse a question with a number that would be mostly noise; its plans are not charged yet.
-
-    `rows` is the most rows that there are, if public.
-    """
+    """Refuse a question, not charged yet, with a number that would be mostly noise; `rows` is the most rows, if
+    public."""
     found = useless_words(plans, rows, confidence)
     if found is not None:
         problem, mend = found
@@ -314,10 +307,7 @@ def _output_error(output: PlannedOutput, plan: Plan, rows: int | None, confidenc
 
 
 def _any_correlation(output: Correlation, plan: Plan, rows: int | None, confidence: Fraction) -> tuple[str, str] | None:
-    """Return the words for a correlation from -1 to 1: by facts, or however values are spread over their ranges.
-
-    Values at the two ends of their ranges need fewest rows.
-    """
+    """Return the words for a correlation from -1 to 1: by facts, or by values at the two ends of their ranges."""
     words = f"'{output.name}' is foreseen to be from -1 to 1"
     if is_scaled_moment(output, plan):
         share = noise_of_moment(output, plan, confidence)

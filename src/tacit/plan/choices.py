@@ -1,14 +1,9 @@
 """Private choices in a plan: the quantiles of a column, and the ranking of public keys.
 
-Quantiles: the levels of splitting, the cost of each level, and the expected error in ranks. The
-estimates get most of a call's loss. The rest pays for their intervals, which cover the quantile at the stated rate for
-every table (docs/proofs/quantiles.md).
-
-Ranking: which public keys have the most units. The counts decide and are not shown. A unit changes every count by at
-most 1, all in the same direction when it is added or removed. So the choice costs the same however many keys a unit is
-in, and far less than all the counts would (docs/proofs/selection.md).
-
-The mechanisms themselves are in `tacit.selection`.
+Of quantiles, estimates get most of the loss; the rest pays for intervals, which cover the quantile at the stated rate
+for every table (docs/proofs/quantiles.md). A ranking shows the keys with the most units, without their counts. A unit
+changes every count by at most 1, all in the same direction, so it costs the same however many keys a unit is in
+(docs/proofs/selection.md).
 """
 
 from dataclasses import dataclass, replace
@@ -51,10 +46,8 @@ class UnitBounds:
 
 
 def with_quantiles_of(query: Query, declaration: Declaration) -> Query:
-    """Return the question with its open quantiles decided: of people or of rows.
-
-    The quantiles are of rows if the bounds for that are declared, or if rows are units.
-    """
+    """Return the question with its open quantiles decided: of rows if the bounds for that are declared, else of
+    people."""
     alone = isinstance(declaration.unit, RowUnit)
     bounded = declaration.rows_per_unit is not None and (not query.keys or declaration.groups_per_unit is not None)
     usual: QuantileOf = "rows" if alone or bounded else "people"
@@ -122,10 +115,9 @@ def reach_of(rate: Rate, fraction: Fraction, confidence: Fraction) -> int:
 
 
 def _drawable(epsilon: Fraction, rows: int) -> Fraction:
-    """Return the epsilon of a level, capped at its largest useful value; refuse one with ranks that would not fit in
-    64 bits.
+    """Return the epsilon of a level, capped at its largest useful value; refuse one with ranks beyond 64 bits.
 
-    Ranks are then off by less than 2^45 rows, and every score of a table that fits a disk stays below 2^62.
+    Ranks are then off by less than 2^45 rows, and scores stay below 2^62.
     """
     if epsilon / rows < EPSILON_LEAST:
         raise QueryRefused(

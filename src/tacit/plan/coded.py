@@ -1,17 +1,10 @@
 """The public side of learning: columns as cells of public grids, and a model with residuals that are added up.
 
-No part of it comes from rows. A `CodedPlan` says which cells each row falls into. `Scores` is a model in whole numbers:
-its prediction for a row is a sum of table entries and a lookup, so an engine needs neither exponentials nor floats. How
-far one unit can move what is added up is a property here; docs/proofs/rounds.md proves it.
-
-What a judgement reads is a function of one row's cells, its outcome and a public model, in whole numbers. The largest
-move of its sums by one unit is `moves_squared`: a unit with k rows gives each of them 1/k of its weight, so it moves at
-most one row's move, for any model (docs/proofs/holdout.md).
-
-In products of numbers and cells a number is its place in its range, from -NUMBER_ONE at the low end to NUMBER_ONE at
-the high end; a cell is one for the rows in it. A `Moments` names blocks of sums: a row adds to one place of each block,
-a product of at most UNIT. So one unit, with a total weight of one over its rows, moves a block by at most UNIT
-(docs/proofs/linear.md).
+A `CodedPlan` says which cells each row falls into. `Scores` is a model in whole numbers: sums of table entries and a
+lookup, without floats. `moves_squared` is how far one unit can move what is added up: a unit with k rows gives each of
+them 1/k of its weight, so it moves at most one row's move (docs/proofs/rounds.md, holdout.md). In products (`Moments`)
+a number is its place in its range, from -NUMBER_ONE to NUMBER_ONE, and a row adds a product of at most UNIT to one
+place of each block (docs/proofs/linear.md).
 """
 
 from collections.abc import Sequence
@@ -50,8 +43,7 @@ LinkName = Literal["identity", "logistic", "log", "softmax"]
 class CodedColumn:
     """A column as cells of a public grid; the last cell is for NULL, unlisted values and other types.
 
-    Either `listed`, where cell i holds listed[i]; or `measured` with `edges`, where cell i holds the values of
-    edges[i] <= steps above the range's low end < edges[i + 1]. Values beyond the range are clamped into it.
+    Cell i holds listed[i], or of `measured` edges[i] <= steps above the range's low end < edges[i + 1], clamped.
     """
 
     name: str
@@ -135,10 +127,9 @@ class ValueTarget:
 class Scores:
     """A public additive model: tables of scores for the bins of columns, an intercept, a link, a target and a clip.
 
-    `tables` has an entry per column: (classes, bins) whole numbers in steps of 2^-SCORE_BITS, or None for a column that
-    is not in the model. All links but softmax have one class. Residuals are in steps of UNIT: the observed value, a
-    class as 0 or UNIT and a number as a part of its range, less the link's prediction. A row's residuals, all classes
-    together, are clipped to a length of `clip`.
+    `tables` has for each column (classes, bins) in steps of 2^-SCORE_BITS, or None. A row's residuals, the observed
+    value (a class as 0 or UNIT, a number as a part of its range) less the prediction, are clipped together to a length
+    of `clip`.
     """
 
     tables: tuple[Integers | None, ...]
@@ -175,27 +166,20 @@ class Scores:
 
     @property
     def moves_squared(self) -> int:
-        """The square of how far one unit can move all residual sums in L2: each block by `clip`, and the intercept's.
-
-        A unit's k rows have residual vectors of length at most clip, each divided by k towards zero. In one block they
-        add up to at most clip, wherever they fall.
-        """
+        """The square of how far one unit can move all residual sums in L2: each block, and the intercept's, by `clip`,
+        since its k rows' vectors are within clip and divided by k."""
         return (len(self.columns) + 1) * self.clip**2
 
 
 def count_moves_squared(columns: int) -> int:
-    """Return the square of the largest move of the counts by one unit, given the number of columns: each block by
-    UNIT."""
+    """Return the square of the largest move of the counts of so many columns by one unit: each block by UNIT."""
     return columns * UNIT**2
 
 
 @lru_cache(maxsize=8)
 def link_table(link: LinkName) -> Integers:
-    """Return the public table of a link: entry i is for the scores with floor((score - first) / 2^LINK_SHIFT) = i.
-
-    `first` is -LINK_REACH for all links; softmax has scores up to 0. Entries are in steps of UNIT, of softmax in parts
-    of SOFTMAX_ONE. Privacy does not rest on the entries: residuals are clipped after the lookup.
-    """
+    """Return the table of a link: entry i is for scores with floor((score - first) / 2^LINK_SHIFT) = i, first
+    -LINK_REACH, in steps of UNIT, of softmax in parts of SOFTMAX_ONE. Privacy does not rest on it."""
     step = 2.0 ** (LINK_SHIFT - SCORE_BITS)
     middles = -LINK_REACH + (np.arange(int(2 * LINK_REACH / step)) + 0.5) * step
     if link == "logistic":
@@ -226,10 +210,7 @@ LOSS_MOST = 4
 
 @dataclass(frozen=True, eq=False)
 class ScoreCells:
-    """How many units have a score in each cell of a public grid, by class or in all: (cells, classes or 1).
-
-    Cell 0 is below edges[0], and cell i holds edges[i - 1] <= score < edges[i].
-    """
+    """How many units have a score in each cell, by class or in all: edges[i - 1] <= score < edges[i] is cell i."""
 
     scores: Scores
     edges: tuple[int, ...]
@@ -253,10 +234,8 @@ class ScoreCells:
 
 @dataclass(frozen=True, eq=False)
 class ChanceCells:
-    """For several classes, two tables: (cells of the largest probability, wrong or right), cells of the true class's.
-
-    Edges are in steps of UNIT; cell 0 is below edges[0].
-    """
+    """For several classes: (cells of the largest probability, wrong or right), and cells of the true class's, in steps
+    of UNIT."""
 
     scores: Scores
     edges: tuple[int, ...]
@@ -281,8 +260,7 @@ class ChanceCells:
 class ErrorSums:
     """For numbers: the sums of 1, |e|, e², e⁴, y and y², each with its weight (ERROR_SHIFTS).
 
-    e is the error in parts of `largest`, and an error beyond it counts as it; `largest` is in steps of UNIT, which is
-    the whole range. y runs from -1 to 1 over the range.
+    e is the error in parts of `largest`, at most 1; y runs from -1 to 1 over the range, which is UNIT.
     """
 
     scores: Scores
@@ -309,8 +287,7 @@ class ErrorSums:
 class Merit:
     """How well a model does, as one sum to choose by: each unit adds between 0 and UNIT, more for a better model.
 
-    "accuracy": a right class. "log loss": LOSS_MOST less the loss, held within 0 and LOSS_MOST. "squared error" and
-    "absolute error": one less the error in parts of `largest`.
+    A log loss is taken from LOSS_MOST, an error in parts of `largest` from one.
     """
 
     scores: Scores
@@ -376,10 +353,8 @@ class MomentBlock:
 
 @dataclass(frozen=True)
 class Moments:
-    """The products of coded columns and of values with each other, or with a target; `known` are values a row needs.
-
-    Rows with a missing one of `known` are not counted, which is a function of only the row.
-    """
+    """The products of coded columns and of values with each other, or with a target, of rows with all `known`
+    values."""
 
     columns: tuple[int, ...]
     values: tuple[int, ...]
@@ -429,8 +404,7 @@ class Moments:
 class SquaredErrors:
     """A public linear model with squared errors that are added up: by cell, by squared number, and in all.
 
-    Its prediction counts steps of half the target's range over NUMBER_ONE: `intercept`, plus an entry of each column's
-    table, plus each value times its slope. A squared error counts steps of UNIT, and `cap` at most.
+    Its prediction counts steps of half the target's range over NUMBER_ONE, a squared error steps of UNIT up to `cap`.
     """
 
     columns: tuple[int, ...]

@@ -1,9 +1,6 @@
-"""Partition selection: an answer shows all groups of a public list, or the groups that reach a private threshold.
-
-Compared with the threshold is a noisy count of units, in which each unit counts 1 in each of its few groups
-(`threshold_for`), or a noisy sum of weights, in which a unit with many groups has a smaller weight in each of them
-(`threshold_for_weights`, docs/proofs/private-keys.md).
-"""
+"""Partition selection: an answer shows all groups of a public list, or the groups that reach a private threshold: by a
+noisy count of units (`threshold_for`), or by a noisy sum of weights, smaller for a unit in many groups
+(`threshold_for_weights`, docs/proofs/private-keys.md)."""
 
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
@@ -63,11 +60,8 @@ def public_keys(query: Query, declaration: Declaration) -> tuple[tuple[Scalar, .
 
 
 def of_last_few(compute: Callable[..., Value]) -> Callable[..., Value]:
-    """Return a function that caches its results for the last few objects, by identity.
-
-    The cache is for long public lists, which a call plans with some twenty times: comparing two of them takes the time
-    of a full pass. Rows are not involved.
-    """
+    """Return a function that caches its results for the last few objects, by identity: to compare long public lists,
+    with which a call plans some twenty times, takes long."""
     kept: list[tuple[tuple[object, ...], Value]] = []
 
     def found(*given: object) -> Value:
@@ -109,10 +103,7 @@ def threshold_for(
 
 
 def key_weight(groups: int, *, shift: int = UNIT_SHIFT, cap: int = 1 << UNIT_SHIFT, norm: Literal[1, 2]) -> int:
-    """Return the contribution of a unit to each of its groups, in fine steps, by their number: it never rises with
-    `groups`.
-
-    The result is the vector `units` scaled into `cap`, in the integers of docs/proofs/scaling.md.
+    """Return the contribution of a unit to each of its groups, in fine steps, which never rises with their number.
 
     >>> [key_weight(groups, norm=2) for groups in (1, 2, 4, 256)], [key_weight(groups, norm=1) for groups in (1, 2, 4)]
     ([1024, 723, 512, 64], [1024, 512, 256])

@@ -1,14 +1,10 @@
 """Decide which parts are released for which outputs: all aggregates of one column come from one joint release.
 
-A column's count, sum and mean come from two parts, its variance and standard deviation as well from three; two
-columns' covariance from four, their correlation from nine. A sum alone is released as itself, which errs less. COUNT(*)
-joins the first column's parts: rows where it is NULL are one more part, and the sensitivity is the same. No number is
-released twice: where a unit has one row in a group, its rows and its units are the same number.
-
-Moments are released in the Bernstein basis, as parts that are never negative and have a fixed sum. For y in 0 … H and a
-degree d, part i is C(d,i)·(H-y)^(d-i)·y^i. No part is negative, and the parts add up to H^d for every y. So one row
-changes them by H^d in total, however many moments are computed from them (docs/proofs/moments.md). For two columns the
-parts are the products of the parts of each. All numbers are integers or exact rationals.
+Count, sum and mean come from two parts, variance from three, a covariance from four, a correlation from nine; a sum
+alone is released as itself. COUNT(*) joins the first column's parts: rows with a NULL are one more. No number is
+released twice. Moments are released in the Bernstein basis: for y in 0 … H and a degree d, part i is
+C(d,i)·(H-y)^(d-i)·y^i. No part is negative, and the parts add up to H^d for every y, so one row changes them by H^d in
+total (docs/proofs/moments.md). Parts of two columns are the products of each one's.
 """
 
 from collections.abc import Sequence
@@ -295,10 +291,8 @@ def _lay_out_distinct(layout: Layout, output: Output) -> None:
 
 
 def _counted_output(layout: Layout, output: Output) -> PlannedOutput:
-    """Return COUNT(*) or a count of units, from the release that holds it.
-
-    Where a unit has one row in a group, the two are the same number, and either release serves both.
-    """
+    """Return COUNT(*) or a count of units, from the release that holds it: either one if a unit has one row in a
+    group."""
     found: dict[type[CountRows | CountUnits], int] = {
         CountUnits if parts == UNITS else CountRows: at
         for at, parts in enumerate(layout.released)

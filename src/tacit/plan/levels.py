@@ -29,10 +29,7 @@ Kept = tuple[int, ...]
 
 
 def plan_with_levels(query: Query, spend: Spend, leaf: Plan, of_noise: Callable[[NoiseKind], Plan]) -> Plan:
-    """Return the plan of a question with totals, from the plan of its groups only.
-
-    `of_noise` makes the plan of its groups with one kind of noise.
-    """
+    """Return the plan of a question with totals, from that of its groups, which `of_noise` makes with one noise."""
     declared = declared_totals(query, leaf)
     if not leaf.public_keys:  # groups are shown by their own noise, and only those have totals; or none was found
         return leaf
@@ -134,10 +131,8 @@ def _is_long(plan: Plan) -> bool:
 def _level_shares(
     sizes: Mapping[Kept, int], weights: Mapping[Kept, float], plan: Plan
 ) -> tuple[dict[Kept, float], float]:
-    """Return the share of each level, and the table's error with it: the best of a few searches.
-
-    Two levels with large shares err more than either of them, so the search also begins at each level that counts most.
-    """
+    """Return the share of each level, and the table's error with it: the best of a few searches, one from each heavy
+    level, since two large shares err more than either."""
     leaf = max(sizes, key=len)
     heavy = [kept for kept in sizes if kept != leaf and weights[kept] > 1]
     starts = [{kept: 1.0 if kept == leaf else 0.5 / len(sizes) for kept in sizes}]

@@ -1,8 +1,7 @@
 """Put each numeric expression on its public grid: choose the step, and give the range in whole steps.
 
-Integers and decimals keep their own step; a float gets a power of two near (high - low)/2^20. If the noise would span
-more than the sampler draws, or a float could not distinguish two steps, the step is coarsened; this depends on public
-facts only. A range or step that would overflow is refused here, before any row is read.
+Integers and decimals keep their own step; a float gets a power of two near (high - low)/2^20. The step is coarsened, by
+public facts, if the noise would span more than the sampler draws or a float could not distinguish two steps.
 """
 
 from fractions import Fraction
@@ -27,10 +26,7 @@ STEP_LEAST = Fraction(1, 2**1000)
 
 
 def steps_within(*, rows: int, groups: int, epsilon: Fraction, releases: int, degree: int = 1) -> int:
-    """Return the most steps of a range for which the noise can be drawn: fewer if noise dwarfs them.
-
-    A row changes a moment of degree d by up to the product of d ranges.
-    """
+    """Return the most steps for which noise can be drawn; a row moves a moment of degree d by a product of d ranges."""
     drawable = min(int(SCALE_MAX / 8 * epsilon / (rows * groups * releases)), ROW_MOST)
     root = drawable if degree == 1 else int(drawable ** (1 / degree))
     return max(STEPS_LEAST if degree < 4 else STEPS_LEAST // 4, min(STEPS_MOST, root))
@@ -96,11 +92,8 @@ def _own_step(kind: str, facts: ColumnFacts | None, between: tuple[Fraction, Fra
 
 
 def _declared_ends(between: tuple[Fraction, Fraction], step: Fraction, *, exact: bool) -> tuple[int, int]:
-    """Return the range in steps.
-
-    Integers and decimals on their own step stay inside the range; on a coarser step the grid starts below it. A float's
-    ends are rounded to the nearest step, as its rows are.
-    """
+    """Return the range in steps: exact numbers on their own step stay inside, a coarser grid starts below; a float's
+    ends are rounded as its rows are."""
     low, high = between[0] / step, between[1] / step
     if not exact:
         return (low + Fraction(1, 2)) // 1, (high + Fraction(1, 2)) // 1

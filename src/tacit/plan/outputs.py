@@ -1,8 +1,7 @@
 """The outputs of a plan: one record for each kind of aggregate. `planned` turns a question's kinds into records.
 
-A record has its name in the answer, the index of its release and the indices of its measured columns; all fields are
-present. What is true of every output of a kind is a trait of its class. Other code that treats outputs by kind is a
-`match` that ends in assert_never, so that mypy finds each `match` without a case for a new record.
+Traits of a kind are class variables. Other code that treats outputs by kind is a `match` that ends in assert_never, so
+that mypy finds each one without a case for a new record.
 """
 
 from collections.abc import Callable, Mapping
@@ -182,10 +181,7 @@ RECORDS: Mapping[AggregateKind, Callable[..., PlannedOutput]] = {
 
 
 def planned(output: Output, release: int, *columns: int) -> PlannedOutput:
-    """Return the record of an aggregate that comes from this release, or draw, and these indices.
-
-    No other function turns a question's kinds of aggregates into a plan's records.
-    """
+    """Return the record of an aggregate that comes from this release, or draw, and these indices of columns."""
     name, kind = output.name, output.aggregate.kind
     if kind == "top":
         return Ranking(name)

@@ -1,10 +1,7 @@
 """The plan: frozen records of everything that will happen, made from public facts before any row is read.
 
-An engine reads from it what to add up, a release what noise to add, the ledger what to charge, and a person what to
-expect. Nothing in it comes from rows. `planner.py` makes it.
-
-`question_key` is the identity of a question: two questions are the same if their plans add the same noise to the same
-sums. Names, order of columns, HAVING, ORDER BY, LIMIT and confidence are post-processing and do not count.
+`question_key` is the identity of a question: two are the same if their plans add the same noise to the same sums.
+Names, order of columns, HAVING, ORDER BY, LIMIT and confidence are post-processing and do not count.
 """
 
 import hashlib
@@ -109,12 +106,10 @@ Product = tuple[tuple[int, int], ...]
 class Part:
     """One integer for each group, to which noise is added; all but rows and units belong to a measured column.
 
-    missing, below, above: for each row, the range's height if the value is NULL, high - x, x - low: never negative, and
-    they add up to the height. counted: the rows where it is not NULL. total: the sum of x itself. moment: one part of
-    the Bernstein basis of one column or two (`layout.py`), of these degrees and at this index. distinct: how many
-    different values the plan's expression at this index has. scaled: the plan's vector at this index. kept, cut: of the
-    whole table, what scaling left of that vector, and what it took. people: the plan's profile at this index, its bins
-    in place of groups.
+    missing, below, above: for each row, the range's height if the value is NULL, high - x, x - low: never negative,
+    with the height as their sum. counted: rows that are not NULL. total: the sum of x. moment: a part of the Bernstein
+    basis (`layout.py`). distinct, scaled, people: of the plan's expression, vector or profile at this index, the last
+    with bins for groups. kept, cut: of the whole table, what scaling left of a vector, and took.
     """
 
     kind: PartKind
@@ -173,12 +168,9 @@ UNIT_WEIGHT = 1 << 16
 class QuantileDraw:
     """Quantiles of one measured column, drawn together from each group's values by splitting.
 
-    The least and the greatest are aimed `inside` rows further in. An interval is to have `reach` rows between its
-    quantile and either end. A level of splitting in one group costs `epsilon`, each of the `ends` intervals
-    `ends_epsilon`.
-
-    Of people, a row has a weight, and `inside` and `reach` are weights: a unit's rows weigh UNIT_WEIGHT together, in
-    all its groups, and an epsilon is for all groups together.
+    The extremes are aimed `inside` rows further in, and `reach` rows are to lie between a quantile and each end of its
+    interval. A level of splitting in a group costs `epsilon`, each of the `ends` intervals `ends_epsilon`. Of people,
+    both are weights: a unit's rows weigh UNIT_WEIGHT in all groups, for which the epsilons are.
     """
 
     column: int
@@ -218,10 +210,7 @@ class Threshold:
 
 @dataclass(frozen=True)
 class PlannedLevel:
-    """Totals of a plan's groups with separate noise: the groups that are equal in these keys, added up.
-
-    Its releases have the parts of the plan's, in their order.
-    """
+    """Totals of groups that are equal in these keys, with separate noise on the parts of the plan's releases."""
 
     kept: tuple[int, ...]  # places among the plan's keys
     releases: tuple[NoisyRelease, ...]

@@ -1,8 +1,6 @@
 """The planner: from a question, a declaration and a spend to a plan, by a tuple of passes.
 
-A pass is a function from a draft to the next draft, and adds one kind of decision. `make_plan` folds `PASSES`; `trace`
-shows the draft after each of them. `make_spend` reads what a call may cost: epsilon for the whole call, and its delta,
-by default its share of the budget's delta.
+A pass is a function from a draft to the next, and adds one kind of decision; `trace` shows the draft after each.
 """
 
 from collections.abc import Callable, Iterator
@@ -51,10 +49,7 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True)
 class PlanDraft:
-    """A plan in the making: a question, and what earlier passes decided about it from public facts.
-
-    It prints what is decided so far.
-    """
+    """A plan in the making: a question, and what earlier passes decided about it, which it prints."""
 
     query: Query = field(repr=False)
     declaration: Declaration = field(repr=False)
@@ -152,10 +147,8 @@ PASSES: tuple[Pass, ...] = (
 
 
 def make_plan(query: Query, declaration: Declaration, spend: Spend, facts: Facts = NO_FACTS) -> Plan:
-    """Return the plan of a checked question: from public facts only, so it costs nothing.
-
-    `facts` are what was learned. A bound that is neither given by hand nor learned yet is refused.
-    """
+    """Return the plan of a checked question, from public facts and facts that were learned; refuse one that lacks a
+    bound."""
     if query.levels:
         groups = replace(query, levels=())
 
@@ -248,10 +241,8 @@ def _decided(value: Found | None) -> Found:
 def plan_with_room(
     query: Query, declaration: Declaration, spend: Spend, admits: Callable[[Plan], bool], facts: Facts = NO_FACTS
 ) -> Plan:
-    """Return the plan of the noise that errs less, or of the other where the budget has room for that alone.
-
-    Only where the noise was left open; the plan says which noise it is instead of.
-    """
+    """Return the plan of the noise that errs less, or of the other if the noise is open and the budget has room only
+    for that."""
     plan = make_plan(query, declaration, spend, facts)
     if spend.noise is not None or spend.delta_rho == 0 or admits(plan):
         return plan
@@ -315,10 +306,7 @@ def make_spend(
     confidence: Fraction = Fraction(95, 100),
     weights: tuple[tuple[str, Fraction], ...] = (),
 ) -> Spend:
-    """Return what a call with these arguments may spend.
-
-    The call's delta is divided as the budget's own is. A delta given under a pure budget is accepted and not used.
-    """
+    """Return what a call with these arguments may spend; a delta under a pure budget is accepted and not used."""
     epsilon_value = positive(decimal_meaning(epsilon, name="epsilon"), name="epsilon")
     if epsilon_value < EPSILON_LEAST:
         raise QueryRefused("epsilon is too small: below 1e-30 no noise can be drawn\nhint: give a larger epsilon")

@@ -66,9 +66,8 @@ def whole_of(part: Part, measured: Sequence[Measured]) -> int:
 def sensitivity_of_vector(vector: Vector, *, norm: int, replaced: bool, cells: int) -> Sensitivity:
     """Return how far one unit can move a scaled vector over all groups, in fine steps.
 
-    A unit's vector is within its cap, in the norm. Where one unit replaces another, both are: the two may differ by
-    twice the cap in L1. In L2 by twice the cap too, or by its √2-fold where no number is negative. `cells` is 1 only
-    where there is a single group in all: one unit in one group may be replaced by another in another.
+    One that replaces another moves by twice the cap, in L2 by its √2-fold if no number is negative. `cells` is 1 only
+    if there is a single group in all.
     """
     signed = vector.kind == "centred"
     one = vector.cap if norm == 1 else vector.cap * root_above(cells)

@@ -1,8 +1,4 @@
-"""Checks a question against the table's declaration, and returns it in canonical form.
-
-Both doors end here. The check covers names, types, sizes and the unit, and reads no row. The size limits of
-expressions are in `limits.py`, the accepted types of each function in its record.
-"""
+"""Checks a question against the table's declaration, and returns it in canonical form; both doors end here."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -65,13 +61,10 @@ def check(
 ) -> Query:
     """Return the question in its canonical form, or refuse it and say how to correct it.
 
-    `names` are the names that the question could use, with their expressions, if they are not the declared columns.
-    `within` is the work that the rows it is about take before it begins, in steps for each row of the table. `more` are
-    columns that the answer has beside its keys and outputs.
-
-    Checking a checked question does not change it. Only the question and public metadata are read. A door may have
-    limited an expression and made it canonical before: the SQL door needs canonical trees to find a key of the SELECT
-    in the GROUP BY. This function does both again, because it trusts no door.
+    `names` are the names that it could use, with their expressions, if they are not the declared columns; `within` is
+    the work before it begins, in steps for each row; `more` are further columns of the answer. A checked question is
+    not changed. Expressions are limited and made canonical whatever a door has done before: this function trusts no
+    door.
     """
     kinds = column_kinds(declaration)
     if query.table != declaration.name:
@@ -203,10 +196,8 @@ def _aggregate(aggregate: Aggregate, declaration: Declaration, kinds: ColumnKind
 
 
 def _condition_of_units(aggregate: Aggregate, declaration: Declaration) -> Expression | None:
-    """Return c if an aggregate counts the units with a row that satisfies c: the only question that names the unit.
-
-    Every unit has one value there, its own, which never leaves, so it adds one to a group.
-    """
+    """Return c if an aggregate counts the units with a row that satisfies c: the only question that names the unit. A
+    unit adds one value to a group, its own, which never leaves."""
     case, unit = aggregate.expression, declaration.unit
     if (
         not isinstance(unit, str)

@@ -1,8 +1,4 @@
-"""`tacit.col("age") >= 18`: expressions of columns in Python's own operators, as an alternative to SQL text.
-
-Such an expression is SQL text that grows as it is combined, and it is parsed when it is used, like any text. So the
-checks, refusals and limits of text hold for it.
-"""
+"""`tacit.col("age") >= 18`: SQL text that grows by Python's operators, and is parsed and checked like any text."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

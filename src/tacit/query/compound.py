@@ -1,9 +1,5 @@
-"""A compound question: several questions with one answer, the branches of a UNION ALL and the levels of a ROLLUP.
-
-A part is an ordinary question with its own plan; all are charged together. A rolled-up key shows NULL, and
-GROUPING(key) distinguishes it from a NULL of the table. An *aside* is a further question that gives columns to a
-SELECT: MODE(x) beside others, and a SELECT in brackets.
-"""
+"""A compound question: several questions with one answer, charged together: branches of a UNION ALL, levels of a
+ROLLUP, and *asides*, which give columns to a SELECT: MODE(x) beside others, and a SELECT in brackets."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,8 +24,7 @@ class Aside:
     """A question that gives columns to the answer of a SELECT, charged with it.
 
     Of a mode, it is by the keys of the SELECT and one more, and counts units: the column is the value of that key which
-    most units of a group have. Another aside does not group, and each column is one of its outputs, the same in every
-    row.
+    most units of a group have. Any other does not group, and its outputs are columns that are the same in every row.
     """
 
     query: Query
@@ -61,11 +56,8 @@ class Branch:
 
 @dataclass(frozen=True)
 class Compound:
-    """Several SELECTs with their rows in one answer; `after` is of all of them, by the names of the first.
-
-    `columns` are those of a UNION ALL, with the type that holds what every branch has there; of one SELECT, it is
-    empty.
-    """
+    """Several SELECTs with their rows in one answer; `after` and `columns`, with types that hold every branch's, are of
+    a UNION ALL, by the names of the first."""
 
     branches: tuple[Branch, ...]
     after: PostProcessing = PostProcessing()
@@ -109,11 +101,8 @@ def _of_level(query: Query, level: tuple[str, ...]) -> Query:
 
 
 def listed_keys(query: Query, declaration: Declaration) -> tuple[tuple[Scalar, ...], ...] | None:
-    """Return the groups of a question that shows only keys, if all of them are public: it is free then.
-
-    A condition's values are public as well. None if a number of rows is shown, compared or sorted by, or if a key must
-    be found among rows.
-    """
+    """Return the groups of a question that shows only keys and reads no number, if all of them are public: it is
+    free."""
     after = query.after
     read = frozenset().union(*map(columns_of, after.parts))
     if not after.shown or not query.keys or not read.isdisjoint(output.name for output in query.outputs):
@@ -174,10 +163,7 @@ TIME_UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute", "seco
 
 
 def refuse_unnested_time(keys: Sequence[Key], levels: Sequence[tuple[int, ...]]) -> None:
-    """Refuse totals of times that are not inside each other: a week may lie in two months.
-
-    It is decided by the keys' expressions, never by rows. A CUBE combines its keys and needs no order.
-    """
+    """Refuse totals of times that are not inside each other, by the keys' expressions: a week may lie in two months."""
     order = sorted(levels, key=len)
     if not all(set(one) < set(two) for one, two in pairwise(order)):
         return
@@ -209,10 +195,8 @@ def _time_part(expression: Expression) -> tuple[Expression, str | None]:
 
 
 def with_listed_others(query: Query, shown: tuple[tuple[Scalar, ...], ...]) -> Query:
-    """Return a question for shown groups and others as one whose groups are listed.
-
-    Each key is NULL in rows whose key is not shown beside the keys before it. A NULL key is never shown by itself.
-    """
+    """Return a question for shown groups and others as one with listed groups: a key is NULL in rows that are not
+    shown."""
     whole = tuple(key for key in shown if None not in key)
     keys = tuple(_key_beside(query.keys, place, whole) for place in range(len(query.keys)))
     listed = tuple(_with_others(whole, (), len(keys)))

@@ -1,8 +1,7 @@
 """The Python door: filters, derived columns, keys and aggregates become the same tree that SQL becomes.
 
-A use of a derived column is replaced by its expression at once. So a derived column can never replace a column that was
-already filtered, grouped or bounded. For the same reason its name must be new. Below: histograms, with bins as the
-public keys of a CASE, and rankings of the most common keys. Reading text is left to `parse.py`, checking to `check.py`.
+A derived column is replaced by its expression at once, and its name must be new, so it never replaces a column that was
+filtered, grouped or bounded before.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -78,10 +77,7 @@ def count_units() -> AggregateSpec:
 
 
 def count_distinct(of: str | Col, *, per_unit: int | None = None) -> AggregateSpec:
-    """Return the number of different values of a column; one unit brings at most `per_unit` of them to a group.
-
-    Without it the declared rows_per_unit is the bound.
-    """
+    """Return the number of different values of a column, with at most `per_unit` (or rows_per_unit) from one unit."""
     return AggregateSpec("count_distinct", of, per_unit=None if per_unit is None else whole(per_unit, name="per_unit"))
 
 
@@ -217,10 +213,9 @@ def add_keys(
     other: object = False,
     public_totals: object = None,
 ) -> Frame:
-    """Return the question asked of each group of rows; `keys` lists the public groups, as values, tuples or a frame.
+    """Return the question asked of each group of rows, with public groups or with groups that are found.
 
-    If no groups are listed, they are found; `smallest` is down to how many people. `totals` adds a ROLLUP or a CUBE,
-    `other` one group for all that are not shown.
+    `totals` adds a ROLLUP or a CUBE, `other` one group of all rows that are not shown.
     """
     if frame.keys:
         raise QueryRefused("group_by was already called\nhint: name all keys in one group_by('a', 'b')")
@@ -460,10 +455,8 @@ def binned(frame: Frame, column: str, bins: object, between: object = None) -> Q
 
 
 def marginal_queries(frame: Frame, columns: Sequence[str], order: object, bins: object) -> dict[str, Query]:
-    """Return the counts by each `order` of some columns together, by the names of these columns.
-
-    All are of the same rows, those with a listed value in each of the columns, so that they agree where they overlap.
-    """
+    """Return the counts by each `order` of some columns together, by their names. All are of the rows with a listed
+    value in each of the columns, so that they agree where they overlap."""
     if not isinstance(columns, list | tuple) or not all(isinstance(each, str) for each in columns):
         raise QueryRefused("marginals take a list of column names\nhint: marginals(['age', 'sex', 'ward'])")
     if len(set(columns)) < len(columns) or len(columns) < 2:
@@ -515,10 +508,7 @@ def _with_bins(frame: Frame, column: str, bins: object) -> tuple[Frame, tuple[Sc
 
 
 def ranked(frame: Frame, column: str, best: int, keys: object = None) -> Query:
-    """Return the question for the values that most units have.
-
-    Public keys are ranked, without counts. Keys found by partition selection come with their counts.
-    """
+    """Return the question for the values that most units have; public keys are ranked without their counts."""
     if frame.keys:
         raise QueryRefused(
             "a ranking is about the whole table and cannot have groups\nhint: leave out group_by, or filter with where"

@@ -1,7 +1,4 @@
-"""The Python door to relations: joins of two tables under construction, and rows by unit.
-
-`table.per_unit(n=tacit.count())` is the relation of a subquery in SQL. Columns of a join may be qualified by table.
-"""
+"""The Python door to relations: joins of two tables under construction, and rows by unit."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -51,10 +48,7 @@ def frame_side(frame: Frame, relation: Relation) -> Side:
 def joined_frame(
     left: Side, right: Side, tables: Mapping[str, Mapping[str, str]], on: object, how: object, most: object
 ) -> tuple[Relation, Frame]:
-    """Return the relation of a join, and the table under construction about it.
-
-    `tables` has the left side's columns, if it is a join itself.
-    """
+    """Return the relation of a join and its frame; `tables` has the left side's columns, if it is a join itself."""
     if how not in HOWS:
         raise QueryRefused(f"how must be one of {', '.join(HOWS)}\nhint: how='left' keeps rows without a match")
     pairs = _pairs_to_match(on, left, right)
@@ -109,10 +103,7 @@ _UNIT_KINDS: dict[str, UnitAggregateKind] = {
 
 
 def per_unit(frame: Frame, relation: Relation, asked: Mapping[str, AggregateSpec]) -> tuple[PerUnit, Frame]:
-    """Return the relation with one row for each unit and group of a frame, and the frame to ask it in.
-
-    `relation` is the source of the frame. The names of the aggregates, and of the groups, are columns of the result.
-    """
+    """Return the relation with one row for each unit and group of a frame, and the frame to ask it in."""
     if not isinstance(frame.declaration.unit, str):
         raise QueryRefused("every row is its own unit here\nhint: ask for the aggregates themselves, with agg")
     if frame.public_keys is not None:

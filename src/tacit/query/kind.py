@@ -1,8 +1,5 @@
-"""The kind of an expression: its type and, for exact numbers, the number of digits that it can need.
-
-The digits make arithmetic on decimals total. An operation is refused from the question alone if its exact result might
-not fit in 38 digits, so rows cannot overflow it.
-"""
+"""The kind of an expression: its type and the digits that an exact number can need. An operation with a result that
+might not fit 38 digits is refused from the question, so rows cannot overflow it."""
 
 from dataclasses import dataclass
 from datetime import date, datetime

@@ -1,8 +1,7 @@
-"""Limits on the size of a question and on the work it can cause: public bounds, checked before the charge.
+"""Limits on the size of a question and on its work for any rows: public bounds, checked before the charge.
 
-No question can cause unbounded work, for any rows. Limits on each part do not limit their product. A condition could
-let a text grow in one person's row only; a hundred searches in that text would make the run time show whether the
-person is there. A hundred quantiles of a million groups would never end. The cost of each function is in its record.
+Limits on each part do not limit their product: a condition could let a text grow in one person's row only, and a
+hundred searches in that text would make the run time show whether the person is there.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -103,10 +102,8 @@ def limit_weight(expression: Expression) -> None:
 
 
 def limit_work(query: Query, kinds: Mapping[str, Kind], within: int = 0) -> None:
-    """Refuse a checked question with expressions that take too long for a single row.
-
-    `within` are the steps that a row of the table takes before: in a subquery, which is computed in each reading.
-    """
+    """Refuse a checked question with expressions that take too long for a row, which has taken `within` steps
+    before."""
     shared = [*([] if query.where is None else [query.where]), *(key.expression for key in query.keys)]
     asked = [output.aggregate for output in query.outputs]
     own = [part for each in asked for part in (each.expression, each.other) if part is not None]

@@ -1,8 +1,5 @@
-"""Reads constants of a question strictly: numbers, dates, timestamps, public keys and LIKE patterns.
-
-A public key is read as its column's kind, so that it equals the rows' own values. A LIKE pattern is split into parts
-here, so that every engine matches it in the same way.
-"""
+"""Reads constants of a question strictly: numbers, dates, timestamps, public keys (as their columns' rows read) and
+LIKE patterns."""
 
 import re
 from dataclasses import dataclass
@@ -90,10 +87,7 @@ def adapted(value: Value, kind: Kind) -> Value:
 
 
 def key_value(written: object, kind: Kind, *, column: str) -> Scalar:
-    """Return a public key as its column's kind reads it, so that it equals the rows' own values.
-
-    NaN is NULL and −0.0 is 0.0, as in rows; text stays as written, for a key is never trimmed or folded.
-    """
+    """Return a public key as its column's kind reads it; NaN is NULL, −0.0 is 0.0, and text is never trimmed."""
     plain = _scalar(written, column)
     if plain is None or (isinstance(plain, float) and plain != plain):
         return None

@@ -1,8 +1,4 @@
-"""The question as frozen records: the one tree that both doors, SQL and Python, make.
-
-Three nodes are enough for row expressions: a column, a literal, and a call of a function from the catalogue
-(`query/language/catalogue.py`); operators are calls too. SQL, engines and a table's contents are left to other modules.
-"""
+"""The question as frozen records: the one tree that both doors, SQL and Python, make. An operator is a call too."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -95,12 +91,10 @@ QuantileOf = OneOf["people", "rows"]
 class Aggregate:
     """An aggregate over the rows of each group.
 
-    `count` without an expression counts rows, with one the rows in which it is not NULL; `count_units` counts units;
-    the others need an expression, and a public range either here or in the table's declaration. A `quantile` has its
-    fraction: 0 is the least value and 1 the greatest. `covariance` and `correlation` have an other expression. A
-    quantile is `of` people, each of whom counts once, or of rows; None leaves it to the declared bounds.
-    `count_distinct` counts an expression's values, of which one unit brings at most `per_unit` to a group; `top` ranks
-    the `best` of the public keys by their units.
+    `count` without an expression counts rows, with one the rows in which it is not NULL. Ranges may be in the
+    declaration instead. A quantile's fraction is 0 for the least value and 1 for the greatest; `of` None leaves it to
+    the declared bounds. One unit brings at most `per_unit` different values to a group; `top` ranks the `best` of the
+    public keys.
     """
 
     kind: AggregateKind
@@ -177,10 +171,7 @@ class Window:
 
 @dataclass(frozen=True)
 class Shown:
-    """A column of the answer, computed from its keys, outputs and windows, all given as `Column` nodes.
-
-    `type` is what `check` finds that it yields.
-    """
+    """A column of the answer, computed from its keys, outputs and windows; `check` finds its type."""
 
     name: str
     expression: Expression
@@ -189,11 +180,10 @@ class Shown:
 
 @dataclass(frozen=True)
 class PostProcessing:
-    """All steps on the noisy answer, in this order: post-processing, so they are free.
+    """All steps on the noisy answer, in their order: post-processing, so they are free.
 
-    `having` is an expression over keys and outputs; `windows` are over the rows that it keeps; `qualify` may use them.
-    `shown` are the columns of the answer, in their order; empty means all keys and outputs, unchanged. `distinct` keeps
-    the first of rows that show the same.
+    `having` reads keys and outputs, `windows` the rows that it keeps, and `qualify` the windows too. Without `shown`
+    all keys and outputs are. `distinct` keeps the first of rows that show the same.
     """
 
     having: Expression | None = None
@@ -221,11 +211,7 @@ UnitAggregateKind = OneOf["count", "count_distinct", "sum", "mean", "min", "max"
 
 @dataclass(frozen=True)
 class UnitAggregate:
-    """An aggregate over one unit's rows, exact and secret: a pure function of them, in any order.
-
-    `count` without an expression counts rows, with one the rows in which it is not NULL. `all` and `any` take
-    conditions.
-    """
+    """An exact and secret aggregate over one unit's rows: a pure function of them, in any order."""
 
     kind: UnitAggregateKind
     expression: Expression | None = None
@@ -248,10 +234,7 @@ class TableRows:
 
 @dataclass(frozen=True)
 class PerUnit:
-    """A row for each unit and key: GROUP BY unit, keys. Rows without a unit are left out.
-
-    Expressions read columns of `source`. The result has the unit, the keys and the outputs as columns.
-    """
+    """A row for each unit and key of `source`, with the unit, the keys and the outputs: GROUP BY unit, keys."""
 
     source: "Relation"
     where: Expression | None = None
@@ -292,11 +275,10 @@ class JoinedColumn:
 
 @dataclass(frozen=True)
 class Join:
-    """The rows of `left`, each beside the rows of `right` that match it; a row belongs to the unit of the row on the
-    left.
+    """The rows of `left`, each beside the rows of `right` that match it, and of the same unit.
 
     A private `right` matches on the unit, always, and on `on` besides. A public one matches only on `on`, and at most
-    `most` of its rows match a row. `left` keeps rows without a match too, with NULL beside them.
+    `most` of its rows match a row. `how` "left" keeps rows without a match too, with NULL beside them.
     """
 
     left: "Relation"
@@ -330,9 +312,8 @@ PLACES = 1 << 32
 class SomeUnits:
     """All rows of the units of `source` with a place from `first` up to `end`.
 
-    A unit's place is a number below PLACES, and a hash of only the salt and the unit. If rows are units, it is a hash
-    of the salt and the row's own values in `columns`. With `hands` above 0 there is one more column, `hand`: the hand,
-    of that many, to which the unit's place deals it.
+    A unit's place is a number below PLACES: a hash of only the salt and the unit, or if rows are units, of the salt and
+    the row's values in `columns`. `hand` is a column with one of `hands` numbers, by the unit's place.
     """
 
     source: "Relation"

@@ -1,12 +1,8 @@
 """A question as JSON, and back: the frozen tree, closed and versioned, for questions that travel.
 
-The reader does not trust the sender. A node is read by its own closed list of names, `check` compares the whole with
-the declaration, and every expression must be one that the SQL door makes: its text, parsed, is the same tree. So a
-tree from a wire can only ask a question that a person could have written.
-
-Of rows that are computed first (joins, rows by unit) the steps travel, and the reader repeats each step with the
-functions of the Python door. So a join, a filter or an aggregate is refused there if it is refused here, and the
-relation is the same one.
+The reader does not trust the sender: `check` compares the whole with the declaration, and every expression must be one
+that the SQL door makes, so a tree from a wire is a question that a person could have written. Of rows that are computed
+first (joins, rows by unit) the steps travel, and the reader repeats them with the Python door.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -110,11 +106,8 @@ def question_record(query: Query) -> dict[str, Any]:
 
 
 def question_from(record: object, declaration: Declaration, within: int = 0) -> Query:
-    """Return the checked question that `question_record` wrote, about a declared table; refuse everything else.
-
-    `within` is the work that the rows take before it begins. Only the record and public facts are read, so every error
-    here may be shown, and is free.
-    """
+    """Return the checked question that `question_record` wrote, or refuse it, from public facts: every error is
+    free."""
     with _as_doors_make():
         query = _query(record)
         _refuse_others(query, declaration)
@@ -411,10 +404,9 @@ def _optional_number(record: Any, what: str, least: int) -> int | None:
 def question_about(
     record: object, tables: Callable[[str], Declaration], publics: Callable[[str], Side]
 ) -> tuple[Query, Relation]:
-    """Return the checked question that a record with `rows` holds, and the rows; refuse everything else.
+    """Return the checked question that a record with `rows` holds, and the rows, or refuse it; every error is free.
 
-    `tables` and `publics` give what is public about a table by its name, and refuse what may not be read. Only the
-    record and public facts are read, so every error here may be shown, and is free.
+    `tables` and `publics` give public facts of a table by its name, and refuse one that may not be read.
     """
     given = dict(record) if isinstance(record, dict) else {}
     with _as_doors_make():

@@ -56,10 +56,7 @@ def with_inferred_ranges(aggregate: Aggregate, columns: Mapping[str, ColumnFacts
 
 
 def with_ranges(query: Query, between: Mapping[str, object], declaration: Declaration) -> Query:
-    """Return the question with public ranges of some of its aggregates, by name, or of columns that they read.
-
-    A range of a column counts as if it were declared: expressions of it get theirs from it.
-    """
+    """Return the question with public ranges of aggregates, by name, or of columns as if they were declared so."""
     if not isinstance(between, Mapping):
         raise QueryRefused("between must be a dict from a column or an aggregate to its range\nhint: {'age': (0, 120)}")
     outputs = {output.name: output for output in query.outputs}
@@ -142,10 +139,7 @@ def _shown_again(query: Query) -> dict[str, str]:
 
 
 def range_of(expression: Expression, columns: Mapping[str, ColumnFacts], kinds: ColumnKinds) -> Range | None:
-    """Return a range for the sums of an expression, or None if public facts do not give one.
-
-    A bool counts as 0 or 1. The range of a constant goes to 0, so that its ends differ.
-    """
+    """Return a range for the sums of an expression, or None; a bool counts as 0 or 1, and a constant's goes to 0."""
     low, high = _range_of_tree(expression, columns, kinds)
     if -low > WIDEST or high > WIDEST:
         return None
@@ -155,10 +149,7 @@ def range_of(expression: Expression, columns: Mapping[str, ColumnFacts], kinds: 
 
 
 def ends_of(expression: Expression, declaration: Declaration) -> tuple[Fraction | None, Fraction | None]:
-    """Return a lower and an upper bound on the values of an expression; None if public facts do not give it.
-
-    One bound may be known without the other: a length is never negative, for any text.
-    """
+    """Return a lower and an upper bound on the values of an expression; None if public facts do not give it."""
     low, high = _range_of_tree(expression, declaration.columns, column_kinds(declaration))
     return (None if -low > WIDEST else low), (None if high > WIDEST else high)
 

@@ -1,13 +1,8 @@
 """Relations: the public facts about the rows that FROM yields. A row of a relation belongs to one unit, or to none.
 
-A relation is the declared table itself (`TableRows`), or rows that are computed from a relation's rows, each unit's
-only from its own rows (`PerUnit`: docs/proofs/relations.md; joins: `joins.py`). A relation is planned like a table,
-with the declaration that `declaration_of` gives: column types, ranges that follow from declared ones, and a bound on a
-unit's rows if one follows too. `engine/derived.py` computes the rows; `Session.about(relation)` is a session about
-them.
-
-Subqueries that only filter, rename and derive columns never become relations: the doors put their expressions in place.
-A new kind of relation needs a record in `nodes.py`, a line in `declaration_of`, and its rows in `engine/derived.py`.
+A relation is the declared table, or rows that are computed from a relation's rows, each unit's only from its own
+(docs/proofs/relations.md). It is planned like a table, with the declaration that `declaration_of` gives. A new kind
+needs a record in `nodes.py`, a line in `declaration_of`, and its rows in `engine/derived.py`.
 """
 
 import hashlib
@@ -68,11 +63,8 @@ def relation_mark(relation: Relation) -> str:
 
 
 def narrowed(relation: Relation, needed: Collection[str], unit: str | None) -> Relation:
-    """Return a relation with those of its columns that are needed: the same rows, from fewer columns of the tables.
-
-    The unit is always among them, in every relation that it is made of. Keys of rows by unit decide which rows there
-    are, so all of them stay.
-    """
+    """Return a relation with only the needed columns, and so of fewer columns of the tables. The unit stays in every
+    relation, and so do keys of rows by unit, which decide the rows."""
     wanted = {*needed, *(() if unit is None else (unit,))}
 
     def inner(source: Relation, read: Iterable[Expression | None]) -> Relation:
@@ -116,10 +108,8 @@ def expressions_of(relation: PerUnit) -> list[Expression]:
 
 
 def declaration_of(relation: Relation, declarations: Mapping[str, Declaration]) -> Declaration:
-    """Return the public facts about a relation, from the declarations of its tables, by name; of public ones by digest.
-
-    The table's name, unit and neighbours are kept: the people are the same.
-    """
+    """Return the public facts about a relation, from the declarations of its tables by name, of public ones by
+    digest."""
     if isinstance(relation, TableRows):
         return declarations[relation.name]
     if isinstance(relation, PublicRows):
@@ -145,8 +135,7 @@ def declaration_of(relation: Relation, declarations: Mapping[str, Declaration]) 
 
 
 def no_more_rows_than(relation: Relation) -> str | None:
-    """Return the table of which every person has at least as many rows as of a relation; None if a row may become
-    several."""
+    """Return the table of which everyone has at least as many rows as of a relation; None if rows may multiply."""
     if isinstance(relation, TableRows):
         return relation.name
     if isinstance(relation, PublicRows):
@@ -265,10 +254,8 @@ def unit_keys(expressions: Iterable[Expression], unit: str | None) -> tuple[Key,
 
 
 def unit_outputs(asked: Iterable[UnitAggregate], taken: Sequence[str]) -> tuple[UnitOutput, ...]:
-    """Return aggregates as columns, each once and in one order, with generated names.
-
-    So two subqueries that differ only in their columns' names are one relation. `taken` are names in use.
-    """
+    """Return aggregates as columns, each once and in one order, with generated names, so that two subqueries that
+    differ only in their columns' names are one relation."""
     outputs: list[UnitOutput] = []
     for aggregate in sorted(set(asked), key=repr):
         name = _as_sql(aggregate)

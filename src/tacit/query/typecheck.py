@@ -1,8 +1,6 @@
 """The type of an expression on a table, and its canonical form: one tree for all ways of writing the same expression.
 
-How a function types its arguments and how a call of it is rewritten are in the function's record. Constants get the
-type that they are compared or combined with. Every function is total, so the parts of AND and OR can be sorted: their
-order cannot matter to any row.
+Every function is total, so the parts of AND and OR can be sorted: their order cannot matter to any row.
 """
 
 from collections.abc import Mapping
@@ -19,8 +17,7 @@ ColumnKinds = Mapping[str, Kind]
 
 
 class UsableColumns(dict[str, Kind]):
-    """The type of each usable column of a declared table; a column of another type is refused with the words for
-    that."""
+    """The type of each usable column of a declared table; others are refused with the words for that."""
 
     def __init__(self, declaration: Declaration) -> None:
         others = {name: facts for name, facts in declaration.columns.items() if facts.type == "other"}

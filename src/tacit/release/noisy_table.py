@@ -1,7 +1,6 @@
-"""The noisy table: the content of a release, and its form in the ledger.
+"""The noisy table: the content of a release, and its form in the ledger; all of it is released already.
 
-The ledger keeps the noisy integers themselves. So a repeated answer has the same numbers, under any names, order or
-confidence. Everything here is released already: no function sees an exact value.
+Noisy integers are kept, so a repeated answer has the same numbers, under any names, order or confidence.
 """
 
 import json
@@ -23,10 +22,8 @@ JSON_TYPES = frozenset({int, str, bool, type(None)})  # types that JSON writes a
 
 @dataclass(frozen=True)
 class NoisyTable:
-    """The keys of the shown groups, and for each release and part one noisy integer for each group.
-
-    After the releases come the draws of quantiles, with a low end, a quantile and a high end for each fraction.
-    """
+    """The keys of the shown groups, and for each release and part, then for each end of a draw of quantiles, an integer
+    for each."""
 
     keys: tuple[Key, ...]
     parts: tuple[tuple[tuple[int, ...], ...], ...]  # [release][part][group]
@@ -54,10 +51,8 @@ class NoisyTable:
         return replace(NoisyTable.sorted_by_key(keys, self.parts, self.totals), levels=levels)
 
     def to_json(self, *, stamp: str | None = None, basis: Mapping[str, Any] | None = None) -> str:
-        """Return it as text for the ledger.
-
-        `stamp` identifies the state of the files that were read, `basis` the facts that its plan was made from.
-        """
+        """Return it as text for the ledger, with the files' state (`stamp`) and the facts that its plan was made from
+        (`basis`)."""
         return _json_as_kept({"format": FORMAT, **self._record()}, stamp, basis)
 
     @classmethod

@@ -1,8 +1,7 @@
 """Draws one point of a public grid in each of many groups, weighted by how far its rank is from the target rank.
 
-Between two neighbouring rows every point has the same score, so a group's grid falls into stretches: a stretch is drawn
-by its score and its length, then a point in it. Rows far from the target rank, beyond which all points together have
-less than 2^-41 of the weight, are read only if they could matter (docs/proofs/quantiles.md).
+A group's grid falls into stretches of one score: a stretch is drawn, then a point in it. Rows that together have less
+than 2^-41 of the weight are read only if they could matter (docs/proofs/quantiles.md).
 """
 
 from collections.abc import Iterator
@@ -26,8 +25,7 @@ ROWS_AT_ONCE = 1 << 18
 class GroupRows:
     """For each group the rows rows[start:end], rising, and the points low … high that may be drawn.
 
-    With a `shift`, a point stands for 2^shift neighbouring values: rows count as their value without its last bits.
-    With `before`, rows have weights: before[i] is the total weight of rows[:i]. Otherwise each row weighs 1.
+    A point stands for 2^shift neighbouring values. before[i] is the total weight of rows[:i] if rows have weights.
     """
 
     rows: Integers
@@ -50,8 +48,7 @@ class GroupRows:
         return self.weight_of(self.ends - self.starts)
 
     def weight_of(self, counts: Integers, group: Integers | None = None) -> Integers:
-        """Return the total weight of the first rows of each group, given their counts; `group` says which group a
-        count is of."""
+        """Return the total weight of the first rows of each group, or of the groups in `group`, given their counts."""
         if self.before is None:
             return counts
         starts = self.starts if group is None else self.starts[group]
@@ -73,12 +70,8 @@ class GroupRows:
 
 @dataclass(frozen=True)
 class Aim:
-    """A score of points: up·(rows below) - down·(rows above) - at, over a point's own rows, is `lead`; 0 is best.
-
-    Rows are counted by their weights.
-
-    A positive lead counts `over` times, a negative one `under` times, and chances fall by exp(-slope) for each.
-    """
+    """A score of points: up·(rows below) - down·(rows above) - at, by weight, is `lead`; 0 is best. A positive lead
+    counts `over` times, a negative one `under` times, and chances fall by exp(-slope) for each."""
 
     up: int
     down: int
@@ -147,10 +140,8 @@ def _draw_points(parts: GroupRows, aim: Aim, reach: int, bits: Bits) -> Integers
 
 @dataclass(frozen=True)
 class Stretches:
-    """Points of equal score: their starts, numbers and scores; group after group, from `edges` on.
-
-    In turn the gap before a value and the value itself, then the gap after the last.
-    """
+    """Points of equal score, group by group from `edges` on: in turn the gap before a value and the value, then the
+    last gap."""
 
     begins: Integers
     lengths: Integers

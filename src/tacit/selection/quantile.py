@@ -1,13 +1,9 @@
 """Private quantiles of whole numbers, for many groups at once: the exponential mechanism on exact integer scores.
 
-Several quantiles are drawn by splitting: the middle one first, from all rows, then those below it from the rows below
-and those above from the rows above. A row is in one part at each level, so a level costs what one quantile costs, and
-the results never cross (docs/proofs/quantiles.md).
-
-The quantile then gets an interval: the width of a public ladder around the drawn point that holds the quantile. The
-rungs grow by half of the one before, and so do their weights before any row is read. So all rungs that are too narrow
-have together at most twice the weight of the first that is wide enough, and the probability of drawing a narrow one is
-at most the stated one, for any rows.
+Several quantiles are drawn by splitting: the middle one from all rows, then those below and above it from the rows
+there. A row is in one part at each level, so a level costs what one quantile costs (docs/proofs/quantiles.md). An
+interval is the width of a public ladder around the drawn point that holds the quantile. Rungs grow by half, and so do
+their weights before any row is read: so for any rows a narrow one is drawn with at most the stated probability.
 """
 
 from collections.abc import Sequence
@@ -31,8 +27,7 @@ ENDLESS = 1 << 60
 class Reach:
     """How widths are scored: `rows` are to lie between the quantile and an end, one of which is the range's at 0 and 1.
 
-    A row too few counts `short`, a row too many `long`, in units of which a rank has `fraction.denominator`. No row
-    weighs more than `heaviest`.
+    A row too few counts `short`, one too many `long`, of which a rank has `fraction.denominator`.
     """
 
     fraction: Fraction
@@ -44,11 +39,8 @@ class Reach:
 
 
 def rows_for(miss: Fraction, *, per_row: Fraction) -> int:
-    """Return how many rows to reach for, so that an interval misses with at most this chance.
-
-    `per_row` is how quickly log-chances fall for each row that is lacking. The rungs that miss weigh at most
-    2·exp(-rows·per_row) of the first wide enough.
-    """
+    """Return how many rows to reach for, so that an interval misses with at most this chance: log-chances fall by
+    `per_row`, and rungs that miss weigh at most 2·exp(-rows·per_row) of the first wide enough."""
     return max(1, ceil(log(2 * (1 / miss - 1)) * (1 + 1e-12) / float(per_row)))
 
 
@@ -106,10 +98,8 @@ def draw_intervals(
 
 
 def _scores(parts: GroupRows, middles: Integers, reach: Reach, rungs: Integers, height: int) -> Integers:
-    """Return (group, rung): how far the rows between the quantile and an end are from those wanted.
-
-    A rung is too wide only if the one before it has too many rows: so the first that is wide enough has score 0.
-    """
+    """Return (group, rung): how far the rows between the quantile and an end are from those wanted; 0 for the first
+    wide enough."""
     low, high = np.maximum(middles[:, None] - rungs, 0), np.minimum(middles[:, None] + rungs, height)
     starts, ends = parts.starts[:, None], parts.ends[:, None]
     sizes, unit = parts.sizes[:, None], reach.fraction.denominator
@@ -146,10 +136,8 @@ EXTREME_BITS = 14
 
 @dataclass(frozen=True)
 class Target:
-    """Where in the ranks to aim: at a fraction of the rows; of the least and the greatest, `inside` rows further in.
-
-    `reach`: the number of rows meant to lie between the quantile and either end of its interval.
-    """
+    """Where in the ranks to aim, extremes `inside` rows further in; `reach` rows are to lie between it and each end of
+    its interval."""
 
     fraction: Fraction
     inside: int = 0
@@ -163,20 +151,16 @@ class Target:
 
 @dataclass(frozen=True)
 class Rate:
-    """How quickly chances fall with the distance in ranks: from epsilon of a draw and the bound on one unit's rows.
-
-    Where rows have weights, that bound is how much all rows of one unit weigh together, in all groups.
-    """
+    """How quickly chances fall with the distance in ranks: from epsilon and the bound on one unit's rows, or their
+    weight."""
 
     epsilon: Fraction
     rows_per_unit: int
     replace: bool = False
 
     def for_fraction(self, fraction: Fraction) -> tuple[int, int, Fraction]:
-        """Return (up, down, rate): a row below counts `up`, one above `down`, and chances are exp(-rate·|score|).
-
-        A row added moves the score by at most max(up, down); a replaced row leaves one rank and enters another.
-        """
+        """Return (up, down, rate): a row below counts `up`, one above `down`, and a row moves the score by the larger
+        of them."""
         up, down = fraction.denominator - fraction.numerator, fraction.numerator
         return up, down, self.epsilon / (2 * max(up, down) * self._rows)
 
@@ -282,11 +266,8 @@ def _split_rows(parts: GroupRows, targets: tuple[Target, ...], rate: Rate, top: 
 
 
 def _cuts(parts: GroupRows, drawn: Integers, *, own_below: bool) -> Integers:
-    """Return where each group's rows are cut at the point drawn; rows at the point itself fall to one side.
-
-    This side is public. The side is the one with fewer expected rows: of two rows the tenth is the first, and only
-    itself is left to be the least.
-    """
+    """Return where each group's rows are cut at the point drawn; rows at the point fall to the side with fewer expected
+    rows, which is public."""
     return parts.starts + rows_below(parts.rows, parts.starts, parts.ends, drawn + int(own_below))
 
 

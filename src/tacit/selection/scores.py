@@ -1,12 +1,8 @@
 """Reads the scores of a selection as whole steps of a public grid, and the terms of the selection.
 
-Whole-number scores are their own grid. Floats need a public `step`: each becomes the nearest multiple, halves upward,
-so two scores at most x steps apart end at most ⌈x⌉ apart (docs/proofs/selection.md). The type and the number of the
-scores are public and may be refused. Their values are secret and never refused: values beyond ±2^62 count as that
-bound, and NaN as the lowest.
-
-The terms are the loss, how far one unit moves a score, in which direction, and on which grid. From them follow the
-number of steps a score can move and the rate at which noise hides them.
+Floats need a public `step`: each becomes the nearest multiple, so two scores at most x steps apart end at most ⌈x⌉
+apart (docs/proofs/selection.md). The type and number of the scores are public and may be refused. Their values are
+secret and never refused: beyond ±2^62 they count as that bound, and NaN as the lowest.
 """
 
 from dataclasses import dataclass

@@ -1,16 +1,10 @@
 """The choice of one candidate by its score: the exponential mechanism, report noisy max, and permute-and-flip.
 
-All share their terms, loss, release, error and texts; each adds its way to pick one candidate and its cost.
-
-The first part bounds how far the chosen score falls short of the best: the exact worst case over all scores. In every
-mechanism, raising a bad candidate or lowering a good one makes a bad choice likelier. So the probability of falling
-short by more than a steps is largest when one candidate is best and all others are a + 1 steps below it, and that
-probability is known (docs/proofs/selection.md).
-
-Permute-and-flip visits the candidates in random order and takes the first with a yes from its coin, biased by its
-score. Flipping every coin at once and choosing uniformly among the yeses gives the same distribution: the first yes of
-a random order is a uniform choice among them. This needs no permutation, and its time depends only on the number of
-candidates.
+How far the chosen score falls short of the best is bounded by the exact worst case: the probability of falling short by
+more than a steps is largest when one candidate is best and all others are a + 1 steps below it
+(docs/proofs/selection.md). Permute-and-flip visits the candidates in random order and takes the first with a yes from
+its coin, biased by its score: flipping every coin at once and choosing uniformly among the yeses has the same
+distribution.
 """
 
 from abc import ABC, abstractmethod
@@ -144,10 +138,8 @@ class Selection(ABC):
         return self._pick(read_scores(scores, self.terms.step, least=2), Keystream())
 
     def error(self, confidence: Number = 0.95, *, candidates: int) -> int | float:
-        """Return the least a such that, with this confidence, the chosen score is within a of the best one.
-
-        The bound holds for any scores of that many candidates, and is reached for some scores.
-        """
+        """Return the least a such that, with this confidence, the chosen score is within a of the best: reached for
+        some scores."""
         chance = 1 - confidence_meaning(confidence)
         count = whole(candidates, name="candidates", least=2)
         return self.terms.in_units(shortfall(self, count, chance))
@@ -184,8 +176,7 @@ def pick(mechanism: Selection, steps: Integers, bits: Bits) -> int:
 
 
 def shortfall(mechanism: Selection, candidates: int, chance: Fraction) -> int:
-    """Return the least number of steps by which a mechanism's choice falls short, exceeded with probability
-    `chance`."""
+    """Return the least number of steps that a mechanism's choice falls short by, exceeded with probability `chance`."""
     return least_shortfall(mechanism._lost(candidates), mechanism.terms.rate, candidates, chance)
 
 

@@ -106,11 +106,8 @@ class AboveThreshold:
         return Watch(self)
 
     def error(self, confidence: Number = 0.95, *, questions: int) -> int | float:
-        """Return an a such that, with this confidence, no score more than a above the threshold gets a no, and no
-        score more than a below it gets a yes, among that many questions.
-
-        The chance to fail is shared between the threshold's noise and the scores', the best of a few ways.
-        """
+        """Return an a such that, with this confidence, among that many questions no score more than a above the
+        threshold gets a no, and none more than a below it a yes."""
         chance = 1 - confidence_meaning(confidence)
         count = whole(questions, name="questions")
         hidden, noise = LaplaceLaw(1 / self.split.threshold_rate), LaplaceLaw(1 / self.split.score_rate)
@@ -204,10 +201,8 @@ class Watch:
 
 
 def split_epsilon(epsilon: Fraction, moves: int, reach: int, answers: int) -> Split:
-    """Return the loss per step of the two noises: epsilon shared as 1 to (answers·reach/moves)^(2/3).
-
-    This ratio gives the difference of the two noises the least variance; any ratio keeps the promise.
-    """
+    """Return the loss per step of the two noises: epsilon as 1 to (answers·reach/moves)^(2/3), for the least
+    variance."""
     times = answers * reach // moves
     share = Fraction(1 / (1 + times ** (2 / 3))).limit_denominator(10**6)
     return Split(

@@ -75,10 +75,8 @@ class TopK:
         return pick_all(self, steps, Keystream())
 
     def error(self, confidence: Number = 0.95, *, candidates: int) -> int | float:
-        """Return an a such that, with this confidence, each chosen score is within a of the best not chosen before it.
-
-        The k rounds are given 1/k each of the probability to fail.
-        """
+        """Return an a such that, with this confidence, each chosen score is within a of the best not chosen before
+        it."""
         chance = (1 - confidence_meaning(confidence)) / self.k
         count = whole(candidates, name="candidates", least=2)
         return self.terms.in_units(shortfall(self.round, count, chance))

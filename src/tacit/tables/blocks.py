@@ -1,8 +1,7 @@
 """Blocks: the calendar day, month or year of a row, by one of its columns, each with a budget of its own.
 
-A block begins at the first instant at which clocks of its zone show its first midnight or later, and ends where the
-next begins. So blocks are intervals of instants, without gaps and without overlaps, even if clocks go back over
-midnight. No row's block is computed: only those of a question's constants (`query/allowed_blocks.py`).
+A block begins when clocks of its zone first show its midnight or later, and ends where the next begins: so blocks have
+no gaps and no overlaps. Only the blocks of a question's constants are computed, never a row's.
 """
 
 from collections.abc import Collection, Mapping

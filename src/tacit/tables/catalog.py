@@ -1,8 +1,4 @@
-"""`tacit.toml`: tables, units, ranges, keys, bounds, budgets and the ledger, written once by the curator.
-
-This file reads and checks the catalog. The message of an error names the line and the correction. Opening tables is
-left to the door.
-"""
+"""`tacit.toml`: tables, units, ranges, keys, bounds, budgets and the ledger, written once by the curator."""
 
 import os
 import re
@@ -98,10 +94,7 @@ def read_catalog(path: str | os.PathLike[str], *, may_be_empty: bool = False) ->
 
 
 def catalog_ledger(path: str | os.PathLike[str]) -> str | None:
-    """Return the ledger that a catalog names, whether or not its tables are declared in full.
-
-    Without such a file, or if the file names no ledger, return None: the default ledger.
-    """
+    """Return the ledger that a catalog names, if any, whether or not its tables are declared in full."""
     file = Path(path)
     return _CatalogReader(file, read_small(file, bytes_max=BYTES_MAX)).ledger() if file.exists() else None
 

@@ -1,13 +1,9 @@
 """Defines how each Arrow type is read, so that no cell can make a question fail.
 
-An engine that converts while it scans fails on a cell that does not fit: text that is not UTF-8, a time beyond the
-range of microseconds, a decimal with more digits than its type. So the engine gets checked texts and decimals, bytes
-and whole numbers, and SQL that turns them into values; a cell that does not fit becomes NULL. The reading of a column
-depends only on its type, and is decided before any row is read. Below: the checks of texts and decimals, which other
-libraries leave out. A buffer of decimal(38, 0) can hold 2^127, on which an engine fails.
-
-Rows of Parquet files and of servers are handed to our engine in this form, as Arrow batches. Such a table is a view of
-our connection. For a question it is read anew with only the columns that the question names.
+An engine that converts while it scans fails on text that is not UTF-8, a time beyond the range of microseconds, a
+decimal with more digits than its type (a buffer of decimal(38, 0) can hold 2^127). So the engine gets checked texts and
+decimals, bytes and whole numbers, and SQL that turns them into values, or NULL; only the type of a column decides how.
+Such a table of files or servers is a view of our connection, read anew with the columns of each question.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

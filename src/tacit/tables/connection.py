@@ -1,12 +1,9 @@
 """Makes and locks our own DuckDB connections, and opens tables of DuckDB files by name.
 
-An answer must depend on the cells alone. A Parquet file also states the least and greatest cell of a column. Writers
-leave NaN out of these statistics, shorten texts, or make errors. An optimizer that trusts them drops rows and
-conditions: it takes `x BETWEEN 0 AND 9` for true where x is NaN. So only those optimizers of DuckDB run here that look
-at the query and not at the data. No cast raises: a cell that does not fit its type is NULL.
-
-A table is named 'flights', 'main.flights', or 'air.duckdb?table=flights' for a file, which is opened to read. Which
-stored table a name means, and how the ledger identifies it, is left to `identity.py`.
+An answer must depend on the cells alone. A Parquet file also states the least and greatest cell of a column, and
+writers leave NaN out, shorten texts, or make errors. An optimizer that trusts them drops rows and conditions: it takes
+`x BETWEEN 0 AND 9` for true where x is NaN. So only those optimizers of DuckDB run that look at the query and not at
+the data. A table is named 'flights', 'main.flights', or 'air.duckdb?table=flights'.
 """
 
 import os
@@ -54,8 +51,7 @@ def optimizers_off(known: Iterable[str]) -> list[str]:
 def lock(backend: sql.Connection, paths: Sequence[str], *, streams: bool = False) -> None:
     """Lock down a connection of ours: these files and a private folder to spill to, and nothing else.
 
-    One that only `streams` rows has no more than a vector of them at a time, so that what it takes is bounded by public
-    facts, and a limit would end questions and save nothing.
+    One that only `streams` rows holds few of them: a memory limit would end questions and save nothing.
     """
     spill = tempfile.mkdtemp(dir=spill_folder())
     listed = ", ".join(text_of(path) for path in paths)
@@ -84,11 +80,7 @@ def stopping() -> Iterator[None]:
 
 
 def _shows_progress(backend: sql.Connection) -> bool:
-    """Whether the engine would draw a progress bar, which shows how much there is to read.
-
-    It is asked first, because turning the bar off fails in a notebook without ipywidgets even if it is already off. In
-    such a notebook DuckDB draws no bar.
-    """
+    """Whether DuckDB would draw a progress bar; turning it off, if it is, fails in a notebook without ipywidgets."""
     return bool(backend.con.execute("SELECT current_setting('enable_progress_bar')").fetchall()[0][0])
 
 

@@ -1,8 +1,7 @@
 """Tables whose rows another engine keeps: here stands an empty table of the same columns in their place.
 
-Everything that is decided before rows are read (types, plans, relations, SQL) is decided by the empty table. Rows come
-later, as Arrow batches wherever the other engine schedules, and are read there by the same SQL: a `BatchRecipe` is that
-SQL with what it needs, made once, and `BatchReader` runs it on batches in a locked engine of ours.
+That decides all that is decided before rows are read. Rows come as Arrow batches wherever the other engine schedules,
+and `BatchReader` runs a `BatchRecipe`, the SQL with what it needs, on them in a locked engine of ours.
 """
 
 from collections.abc import Mapping

@@ -74,10 +74,8 @@ TOGETHER_MOST = 4
 
 
 def open_source(source: Any, written: Mapping[str, WrittenFacts], *, spark: Any = None) -> Source:
-    """Return a source from a path or glob, a frame, a (DuckDB connection, table name) pair, or an Ibis table.
-
-    `spark` is the session of a table of Spark. A source that is already open gets these facts in place of earlier ones.
-    """
+    """Return the source of a path or glob, a frame, a (DuckDB connection, table name) pair, an Ibis table, or an open
+    source with these facts; `spark` is the session of a table of Spark."""
     if type(source).__module__.startswith("pyspark.") and type(source).__name__ == "DataFrame":
         raise QueryRefused(
             "a Spark DataFrame is a computation, which may compute across rows: one person could change others' rows"
@@ -99,9 +97,8 @@ def open_source(source: Any, written: Mapping[str, WrittenFacts], *, spark: Any 
 def open_together(sources: Sequence[Source], *, streams: bool = False) -> tuple[Source, ...]:
     """Return sources as one connection reads them, each with its own facts; no row is read.
 
-    Sources of our own connections are opened again in one that may reach the files of all of them. Tables of a user's
-    own connection are there already. One of each kind cannot be read together. The connections used last are kept,
-    since to open one takes longer than most questions; one that `streams` belongs to one question alone.
+    Tables of a user's own connection are there already, and cannot be read with ours. The connections used last are
+    kept: to open one takes longer than most questions. One that `streams` belongs to one question.
     """
     if all(source.backend.con is sources[0].backend.con for source in sources):
         return tuple(sources)
@@ -142,10 +139,7 @@ def _opened_together(ours: Sequence[Own], *, streams: bool) -> tuple[Source, ...
 def open_elsewhere(
     elsewhere: Elsewhere, written: Mapping[str, WrittenFacts], *, stem: str, identity: str, others: Mapping[str, str]
 ) -> Source:
-    """Return the source that stands for rows which another engine keeps; no row is read.
-
-    `others` are columns of types that cannot be read, which no question names.
-    """
+    """Return the source that stands for rows which another engine keeps; `others` are columns that cannot be read."""
     with no_warnings():
         source = _in_our_engine(Own(partial(_elsewhere_into, elsewhere, others)), {})
         source = replace(source, stem=stem, identity=identity)
@@ -175,11 +169,8 @@ def _public_engine(_process: int) -> sql.Connection:
 
 @contextmanager
 def no_warnings() -> Iterator[None]:
-    """Open a source without warnings, even where warnings are errors.
-
-    Rows may decide whether a source is opened again, so a warning would show it. Filters of warnings belong to the
-    whole process, so this takes a lock.
-    """
+    """Open a source without warnings, even where they are errors: rows may decide whether it is opened again. Filters
+    of warnings are the whole process's, so this takes a lock."""
     with _opening, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
@@ -355,8 +346,7 @@ def _from_stored(stored: StoredTable, written: Mapping[str, WrittenFacts], *, st
 def _plain_cells(table: sql.Stored) -> sql.Relation:
     """Return a DuckDB user's table with every text compared by its bytes, and every time in microseconds.
 
-    An ENUM is hashed by its code, which another row's value can change, and a collation takes different units or keys
-    for equal. Converting texts to bytes and back removes both. A time beyond the range of microseconds is NULL.
+    An ENUM is hashed by a code that another row can change, and a collation takes different units for equal.
     """
     _refuse_other_meanings(table.connection)
     plain = {}

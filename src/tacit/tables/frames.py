@@ -1,7 +1,4 @@
-"""Converts frames and key lists to Arrow tables; types come from declarations and dtypes, never from cells.
-
-An object column of a frame is text, with any content: guessing its type would let one odd row change the schema.
-"""
+"""Converts frames and key lists to Arrow tables; types come from declarations and dtypes, never from cells."""
 
 from collections.abc import Mapping, Sequence
 from datetime import date, time, timedelta
@@ -119,11 +116,8 @@ def _series(series: Any, name: str) -> pa.ChunkedArray:
 
 
 def _cell_text(cell: Any) -> str | None:
-    """Return an object cell as text, or NULL if its text is incomplete; nothing fails.
-
-    Two cells get the same text only if they are written alike, so no two ids become one. A lone surrogate, which UTF-8
-    cannot hold, is not replaced. A list or another object is NULL, because its text may leave something out.
-    """
+    """Return an object cell as text: two cells get the same only if they are written alike, so no two ids become one.
+    NULL stands for a lone surrogate, a list and other objects, with texts that may leave something out."""
     if not isinstance(cell, WRITTEN) or type(cell).__name__ == "NaTType":
         return None
     try:

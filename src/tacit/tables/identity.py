@@ -1,9 +1,8 @@
 """Identifies stored tables and files for the ledger, and detects files that changed after they were opened.
 
-A table's name is looked up once, in DuckDB's catalog. From then on the table is read by its full name. So the ledger's
-table is the table that is read, even if the connection changes its default schema later. Files may get new rows while
-they are open, but they must still exist and have the same columns. Otherwise the question is refused before it is
-charged. That check uses the files' names, times and schemas; no row is read. Reading is left to `source.py`.
+A table's name is looked up once, and it is read by its full name from then on, even if the connection's default schema
+changes. Files may get new rows, but must exist with the same columns, by their names, times and schemas: otherwise a
+question is refused before it is charged.
 """
 
 import json
@@ -67,10 +66,8 @@ def is_ibis(source: object) -> bool:
 
 
 def named_by_ibis(table: Any) -> sql.Stored:
-    """Return the table of DuckDB that a user's Ibis table names, in the user's connection; refuse other Ibis tables.
-
-    Ibis says what a table is, what it is called and which connection has it. Its own SQL is never run.
-    """
+    """Return the table of DuckDB that a user's Ibis table names, in the user's connection; Ibis's own SQL is never
+    run."""
     named = table.op()
     kind = type(named).__name__
     if kind == "InMemoryTable":
@@ -225,10 +222,8 @@ def _stamp(path: str) -> FileStamp:
 
 
 def written_stamp(paths: Sequence[str]) -> str:
-    """Return a text that changes when a file is written or replaced: its inode and its time, and never its size.
-
-    The size would show how many rows the file has. The time of writing is known to whoever keeps the file.
-    """
+    """Return a text that changes when a file is written or replaced: its inode and time, not its size, which shows its
+    rows."""
     return "|".join(f"{path}:{_written_at(path)}" for path in paths)
 
 

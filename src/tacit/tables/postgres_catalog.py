@@ -1,8 +1,7 @@
-"""PostgreSQL's catalog entry of a table: its columns, how each is sent and read, and whether it may be asked.
+"""PostgreSQL's catalog entry of a table: its columns, how each is sent and read by its type, and whether it may be
+asked.
 
-The form in which a column is sent depends only on its type. A cell without a meaning here is sent as NULL: infinite
-dates and those outside the years 1 to 9999, texts of more than 32 KiB. Types that are not in the table below are known
-by name, but questions cannot use them: arrays, json, intervals, money.
+A cell without a meaning here is sent as NULL: infinite dates, years beyond 1 to 9999, texts of more than 32 KiB.
 """
 
 import re

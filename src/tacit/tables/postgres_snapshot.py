@@ -1,9 +1,8 @@
 """Connections to a PostgreSQL server, and snapshots: rows come as Arrow through ADBC, and nowhere else is it used.
 
-A `Snapshot` is one moment of a database. Its first connection, the leader, locks the tables against changes of their
-columns, takes the snapshot and exports it; it reads no row. Every read takes another connection on that snapshot, or
-several with a range of pages each. So all that is read is about the same rows, in whatever order and however often, and
-a connection that breaks can be replaced. What is read where is left to `postgres_table.py`.
+The first connection of a `Snapshot`, the leader, locks the tables against changes of their columns, takes the snapshot
+and exports it. Every read takes another connection on it, or several with a range of pages each: so all that is read is
+about the same rows, and a connection that breaks can be replaced.
 """
 
 import os
@@ -130,11 +129,8 @@ class Snapshot:
         self._turn = threading.Lock()
 
     def read(self, select: str, *, pages: str | None = None) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a SELECT in this snapshot; those of a plain table by several connections.
-
-        `pages` is the name of that table: its rows are divided by the page that they are on, by a condition that ends
-        the SELECT.
-        """
+        """Yield the rows of a SELECT in this snapshot; those of a plain table, named by `pages`, by several connections
+        that divide its pages."""
         selects = [select]
         self._open()
         if pages is not None:
@@ -153,11 +149,8 @@ class Snapshot:
             link.close()
 
     def _open(self) -> None:
-        """Take the snapshot, and a reader for each table, which has its lock by then: no row was read before.
-
-        Whoever waits to alter a table makes later readers wait too, while it waits for our leader: it goes first then,
-        and all of this is done again.
-        """
+        """Take the snapshot and a reader for each table, with its lock. Whoever waits to alter a table makes later
+        readers wait too: it goes first, and all of this is done again."""
         with self._turn:
             for left in reversed(range(TRIES)):
                 if self._leader is not None:

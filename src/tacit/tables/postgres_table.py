@@ -1,9 +1,8 @@
 """Opens a table of a PostgreSQL server: 'postgresql://host/db?table=clinic.visits', or (connection, 'clinic.visits').
 
-Opening reads the catalog, and no row. What is not a plain stored table is refused, since it may compute across rows:
-views, foreign tables, row security. The server stores, and gives the columns of a question as Arrow; every expression
-is ours. A condition that the server may also apply is a prefilter: it never loses a row and never raises, and our own
-SQL filters again. Connections and snapshots are left to `postgres_snapshot.py`.
+Only plain stored tables are opened: views, foreign tables and row security may compute across rows. The server gives
+the columns of a question as Arrow; every expression is ours. A condition that it may also apply is a prefilter, which
+never loses a row and never raises.
 """
 
 import threading
@@ -37,10 +36,7 @@ def table_at(text: str) -> "PostgresTable":
 
 
 def table_of(connection: Any, name: str) -> "PostgresTable | None":
-    """Return the table of that name that a psycopg or ADBC connection can reach, or None for any other object.
-
-    Connections of our own are opened, to where it leads; what it has not committed is not seen.
-    """
+    """Return the table of that name that a psycopg or ADBC connection can reach, by connections of our own, or None."""
     module = type(connection).__module__.partition(".")[0]
     if module in ("psycopg", "psycopg2"):
         password = connection.info.password
@@ -171,10 +167,7 @@ def into(table: PostgresTable, backend: sql.Connection, name: str) -> Source:
 
 
 def written(wanted: WantedRows, facts: TableFacts) -> str | None:
-    """Return a condition that holds wherever a wanted one does, or None where that is every row.
-
-    It may hold for more rows, since our own SQL filters again, and it raises for none.
-    """
+    """Return a condition that holds wherever a wanted one does and raises for no row; None if that is every row."""
     if wanted.operator in ("and", "or"):
         parts = [written(each, facts) for each in wanted.of]
         known = [part for part in parts if part is not None]

@@ -1,7 +1,6 @@
 """A public table: read whole, not secret, and known by its content. Wards with their beds, airports, a calendar.
 
-The table is not about the protected people, so its ranges and keys may be read off its rows, and repeated keys may be
-reported. Reading it is left to the engine, joining to `query/relations.py` and `engine/derived.py`.
+Its ranges and keys may be read off its rows, and repeated keys may be reported.
 """
 
 import hashlib

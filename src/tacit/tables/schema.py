@@ -1,7 +1,4 @@
-"""The public declaration of a table: the unit that is protected, and each column's type, range, step and keys.
-
-A declaration is checked when it is made. The check uses only the declaration itself; no row is read for it.
-"""
+"""The public declaration of a table: the unit that is protected, and each column's type, range, step and keys."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -50,10 +47,8 @@ class ColumnFacts:
 
 @dataclass(frozen=True)
 class RowBlocks:
-    """Rows by the calendar day, month or year of a column: each block has a budget of its own.
-
-    `is_instant`: cells are instants, read in UTC; otherwise they are what a clock or a calendar in the zone shows.
-    """
+    """Rows by the calendar day, month or year of a column (instants in UTC, or what a clock in the zone shows), each
+    with a budget."""
 
     column: str
     every: str
@@ -100,11 +95,8 @@ class Declaration:
         return {**record, "columns": columns, **late, **self._block()}
 
     def record(self) -> dict[str, Any]:
-        """Return the declaration as JSON, for a client that builds questions without rows; all of it is public.
-
-        Unlike the ledger's record, it has every type and key unchanged, so that a question is read and refused on the
-        client as on the server.
-        """
+        """Return the declaration as JSON, with every type and key: a client builds and refuses questions as the server
+        does."""
         columns = {
             name: _facts_record(facts, to_text, scalar_record) | {"scale": facts.scale, "digits": facts.digits}
             for name, facts in self.columns.items()

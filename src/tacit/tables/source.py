@@ -1,7 +1,4 @@
-"""`Source`: a protected table, ready for an engine; and the public facts of its columns.
-
-Opening a source is left to `formats.py`, how files and cells are read to `formats.py`, `formats.py` and `cells.py`.
-"""
+"""`Source`: a protected table, ready for an engine; and the public facts of its columns."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
@@ -104,10 +101,8 @@ class Source:
             yield
 
     def streaming(self) -> "Source":
-        """Return the same rows in an engine with one thread that holds at most a few thousand rows at a time.
-
-        Its memory depends on public limits alone, so no memory limit can stop it. A user's own engine stays as it is.
-        """
+        """Return the same rows in an engine with one thread and a few thousand rows at a time, which needs no memory
+        limit; a user's own engine stays."""
         return self if self.again is None else self.again()
 
     def stamp(self) -> str | None:
@@ -170,10 +165,8 @@ def described(
     identity: str | None,
     others: Mapping[str, str] = NO_COLUMNS,
 ) -> Source:
-    """Give every column its public facts; a declared type wins, and the engine reads the column as that.
-
-    `others` are columns that cannot be read, with their type: known by name, and in no question.
-    """
+    """Give every column its public facts; a declared type wins. `others` are columns that cannot be read, with their
+    type."""
     refuse_duplicates([*table.columns, *others])
     for name in written:
         if name in others:

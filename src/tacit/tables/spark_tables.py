@@ -1,8 +1,7 @@
 """Opens a table of Spark: its schema, its name in the catalog, and that executors can compute; no row is read.
 
-Only what Spark Connect has is used, so that shared and serverless clusters work. A view or a DataFrame computes, and
-may compute across rows, so only stored tables are opened, of formats in which no cell makes Spark fail. Which parts
-are computed where is left to the engine.
+Only Spark Connect's interface is used, so that shared clusters work. Views and DataFrames may compute across rows: only
+stored tables are opened, of formats in which no cell makes Spark fail.
 """
 
 import re
@@ -63,11 +62,8 @@ class SparkTable:
     columns: tuple[tuple[str, str], ...]  # the name and type of each, as when it was opened
 
     def rows(self, columns: tuple[str, ...]) -> Any:
-        """Return a DataFrame of these columns, each cell as it is or NULL.
-
-        The names are plain, c0 and on: pyspark looks columns up again by their names, and takes a point in one as a
-        field access.
-        """
+        """Return a DataFrame of these columns, each cell as it is or NULL, named c0 and on: pyspark takes a point in a
+        name as a field access."""
         reader = self.session.read
         for option, value in AS_WRITTEN.items() if self.format == "parquet" else ():
             reader = reader.option(option, value)
@@ -76,10 +72,8 @@ class SparkTable:
         return reader.table(self.name).selectExpr(*read)
 
     def _read(self, name: str) -> str:
-        """Return how a column is read: padded text without its blanks, a decimal of more digits than its type as NULL.
-
-        Spark does not look at the digits of a short decimal, and fails where such a cell becomes Arrow.
-        """
+        """Return how a column is read: padded text without its blanks; a short decimal, at whose digits Spark fails in
+        Arrow, as NULL if it has more than its type."""
         if name in self.padded:
             return f"rtrim({_quoted(name)})"
         digits = _DIGITS.fullmatch(dict(self.columns)[name])
@@ -200,10 +194,8 @@ def _refuse_ended(session: Any) -> None:
 
 @contextmanager
 def _few_retries(session: Any) -> Iterator[None]:
-    """Have a server of Spark Connect asked a few times if it does not answer; by itself, pyspark asks for ten minutes.
-
-    Only one thread at a time: the client has one rule for all.
-    """
+    """Have a server of Spark Connect asked a few times if it does not answer, not for ten minutes; one thread at a
+    time."""
     if not type(session).__module__.startswith("pyspark.sql.connect"):  # of another session pyspark refuses `client`
         yield
         return
@@ -270,8 +262,7 @@ def _doubtful_decimals(
 ) -> frozenset[str]:
     """Return the columns of long decimals in files that others may have written; refuse other types for them.
 
-    Spark fails at a cell with more digits than its type if that has more than DIGITS_READ_AS_THEY_ARE; Spark itself,
-    and formats with a record of written types, never store such a cell. A declared decimal is vouched for.
+    Spark fails at a cell with more than DIGITS_READ_AS_THEY_ARE digits; a declared decimal is vouched for.
     """
     if format != "parquet" or found.tableType != "EXTERNAL":
         return frozenset()

@@ -1,8 +1,7 @@
 """Relations (a stored table, an Arrow table that is lent, or one SELECT over other relations), and their SQL.
 
-Relations are never changed; every method returns another one. The text of a relation, as DuckDB's SQL, is always the
-same, whenever it was made. Each step of a relation is one SELECT over the SELECT before it. A relation that is read
-twice is written once, before all else, under a name.
+Relations are never changed, and the text of one is always the same. A relation that is read twice is written once,
+first, under a name.
 """
 
 import copy

@@ -1,7 +1,4 @@
-"""The types of DuckDB that relations have, and the types that DuckDB gives to sums, products and choices of them.
-
-`tests/typed_sql` compares every rule here with the engine's own DESCRIBE.
-"""
+"""The types of DuckDB that relations have, and that DuckDB gives to sums, products and choices of them."""
 
 import re
 from dataclasses import dataclass

@@ -1,8 +1,7 @@
-"""Values of rows: pieces of SQL, and the type that they have; choices, functions and windows of several values.
+"""Values of rows: pieces of SQL with a type, which become one text when a relation is written.
 
-A piece is text, another value, or a column. Pieces become one text when a relation is written (`selects.py`). Every
-operation stands in parentheses. Every cast is a TRY_CAST, which gives NULL where a cell does not fit. Every text and
-every name is quoted here, by `text_of` and `quoted`, and nowhere else.
+Every operation stands in parentheses. Every cast is a TRY_CAST, which gives NULL where a cell does not fit. Every text
+and every name is quoted here, by `text_of` and `quoted`, and nowhere else.
 """
 
 import math

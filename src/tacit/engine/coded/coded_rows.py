@@ -1,8 +1,7 @@
 """`CodedRows`: rows as cells, and the sums that a model may ask for: counts of cells, and sums of clipped residuals.
 
 All of it is exact and secret. A unit with k rows weighs one: each row's whole number is divided by k towards zero, so
-one unit moves a block of sums by at most the largest size that a row's number can have (docs/proofs/rounds.md).
-Results carry the largest move by one unit, and only a release may take it from there.
+one unit moves a block of sums by at most the largest number of a row (docs/proofs/rounds.md).
 """
 
 import os
@@ -84,10 +83,7 @@ class CodedRows:
         return CodedRows(self.plan, sizes, held(coarser))
 
     def residuals(self, scores: Scores) -> ExactIntegers:
-        """Return the sums of a model's residuals: for each of its columns by class and bin, then the intercept's.
-
-        A row with a missing target is not counted.
-        """
+        """Return the sums of a model's residuals, by class and bin of each of its columns, then the intercept's."""
         self._refuse_other_shape(scores)
 
         def added_up(first: int, steps: int) -> list[Integers]:
@@ -157,10 +153,7 @@ class CodedRows:
 
 
 def held(blocks: Iterable[Block]) -> tuple[Block, ...]:
-    """Return blocks to be read many times: in memory, and beyond a share of the limit in a private file.
-
-    The file is unnamed, so that it is gone with the last block.
-    """
+    """Return blocks to be read many times: in memory, and beyond a share of the limit in an unnamed private file."""
     kept: list[Block] = []
     with ExitStack() as opened:
         taken, file = 0, None
@@ -178,10 +171,7 @@ def threads() -> int:
 
 
 def on_threads(job: Callable[[int, int], Found], blocks: int) -> list[Found]:
-    """Return the results of a job for each thread, by its number and their count: a single block starts no thread.
-
-    Whole numbers add up to the same in any order.
-    """
+    """Return the results of a job for each thread, by its number and their count; one block starts no thread."""
     many = max(1, min(threads(), blocks))
     if many == 1:
         return [job(0, 1)]

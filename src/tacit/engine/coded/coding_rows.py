@@ -120,10 +120,8 @@ def is_plain(column: CodedColumn, kinds: Mapping[str, Kind]) -> bool:
 def coded_relation(
     plan: CodedPlan, table: sql.Relation, kinds: Mapping[str, Kind], lists: Mapping[int, sql.Relation]
 ) -> sql.Relation:
-    """Return the rows that count: values, places in lists or whole steps above low ends, and the rows of their unit.
-
-    Long lists come as tables, by column, and are joined.
-    """
+    """Return the rows that count: values, places in lists (`lists` has the long ones, which are joined) or whole steps
+    above low ends, and the rows of their unit."""
     conditions = []
     if plan.unit is not None:
         conditions.append(belongs_to_someone(unit_value(table, plan.unit, kinds)))

@@ -1,9 +1,5 @@
-"""The performance of a public model on rows, in whole numbers: cells that rows count in, and bounded numbers that they
-add.
-
-A row's cell is a function of only that row and the model, without floats: scores are sums of whole numbers,
-probabilities and losses come from public tables.
-"""
+"""The performance of a public model on rows, in whole numbers: a row's cell or bounded number is a function of only
+that row and the model, with probabilities and losses from public tables."""
 
 from functools import lru_cache
 from typing import assert_never

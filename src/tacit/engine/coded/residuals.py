@@ -1,11 +1,8 @@
 """A model's residuals, and sums of products, in whole numbers: lookups, a clip, and a division towards zero; no floats.
 
-A row's residual vector q, one number for each class, is clipped to a length of at most `clip`: where its length is
-larger, every number is multiplied by clip and divided by the length, rounded up, towards zero. So the clipped vector
-has at most length clip, for any tables of the model (docs/proofs/rounds.md).
-
-A product is of cells and of numbers, of a row with itself. It is divided by the rows of its unit towards zero, as
-everything that learning adds up (docs/proofs/linear.md). Rows with a missing number are not counted.
+A row's residual vector, a number for each class, is clipped to a length of at most `clip` for any tables of the model:
+a longer one is multiplied by clip and divided by its length, rounded up, towards zero (docs/proofs/rounds.md). All is
+divided by the rows of the unit towards zero (docs/proofs/linear.md).
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,6 @@
 """Codes cells as small numbers: each distinct value gets a code when it first comes, and a hash of the value itself.
 
-Codes only say which values are equal. Which rows of a unit are kept is decided by the hashes of values and, where those
-tie, by the order of the values. Values are compared whole, never only by hash.
+Which rows of a unit are kept is decided by hashes of values, then by values, never by codes.
 """
 
 import hashlib
@@ -116,10 +115,8 @@ def as_words(column: pa.Array) -> Codes:
 
 
 class WordCoder:
-    """Codes 64-bit words, batch by batch: numbers, dates and times, or pairs of other codes.
-
-    Code 0 is NULL's; the others count up as values first come.
-    """
+    """Codes 64-bit words (numbers, times, pairs of other codes), batch by batch, as they first come; NULL's code is
+    0."""
 
     def __init__(self, secret: Secret) -> None:
         self._secret = secret

@@ -1,8 +1,7 @@
 """Loops that hash and code cells, compiled by numba: 64-bit words and texts, compared whole.
 
-Hashes are of values and a secret that is new for every question, never of codes: values with equal hashes cannot be
-chosen (docs/proofs/nothing-fails.md). A secret is a `coding.Secret`.
-Importing numba takes a while, so only `compiled` imports this.
+Hashes are of values and a `coding.Secret` that is new for every question: values with equal hashes cannot be chosen
+(docs/proofs/nothing-fails.md). Importing numba takes a while, so only `compiled` imports this.
 """
 
 from collections.abc import Callable
@@ -22,10 +21,7 @@ def loop(function: Function) -> Function:
 
 
 def part_of_loops(function: Function) -> Function:
-    """Compile a function that only loops call; a call from Python would crash.
-
-    numba would compile two more functions for each, by which Python and C could call it.
-    """
+    """Compile a function that only loops call, without the two more by which Python and C could call it."""
     compiled: Function = _njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
     return compiled
 
@@ -82,11 +78,10 @@ def hash_texts(data: Any, ends: Any, secret: Any, out: Any) -> None:
 
 @loop
 def code_texts(data: Any, ends: Any, start: Any, secret: Any, slots: Any, hashes: Any, known: Any, arena: Any) -> Any:
-    """Code texts from `start` on, in place of their ends; return the number of coded ones: fewer if there is not
-    enough room.
+    """Code texts from `start` on, in place of their ends; return the number of coded ones: fewer without enough room.
 
-    Text i is data[ends[i] : ends[i + 1]]. known[0] is how many codes there are; the text of code c is in the arena at
-    known[1 + c] … known[2 + c]. A text is compared whole.
+    Text i is data[ends[i] : ends[i + 1]], that of code c in the arena at known[1 + c] … known[2 + c]; known[0] counts
+    codes.
     """
     mask, shift = len(slots) - 1, _shift_for(slots)
     begin = ends[start]

@@ -1,10 +1,8 @@
 """The kernel's loops, compiled ahead: by a separate process, into a private folder, and loaded from there.
 
-Compiling takes seconds, and questions must not wait for it, and Python's end must not either. So a separate process,
-begun when a question first wants the kernel, compiles the loops into numba's cache; until that is complete the SQL path
-answers. The folder is named by everything the machine code depends on, and holds code that will be run. So it is used
-only if other users cannot change it, on the whole way there, and only if every file equals the compiled one, byte for
-byte. Damaged files are compiled again, without being read. TACIT_KERNEL=off leaves the kernel out.
+Until that process, begun when a question first wants the kernel, is done, SQL answers. The folder is named by all that
+the machine code depends on, and holds code that will be run: it is used only if other users cannot change it, on the
+whole way there, and if every file equals the compiled one, byte for byte. TACIT_KERNEL=off leaves the kernel out.
 """
 
 import builtins
@@ -55,8 +53,7 @@ def is_ready() -> bool:
 
 
 def is_possible() -> bool:
-    """Return whether the loops are here, or can be compiled: not if they are off, or if no private folder is
-    possible."""
+    """Return whether the loops are compiled, or can be: they are not off, and a private folder is possible."""
     if _is_off() or _broken:
         return False
     try:
@@ -88,10 +85,8 @@ def warm_up() -> None:
 
 @contextmanager
 def interpreted_kernel() -> Iterator[bool]:
-    """Run the loops as plain Python in this block, if they are not loaded; yield whether the kernel may be used.
-
-    This is for checking a few rows before compiling: each takes a thousand times longer. No code is compiled or kept.
-    """
+    """Run the loops as plain Python in this block, if they are not loaded, and yield whether the kernel may be used:
+    for checking a few rows before compiling."""
     global _loaded
     with _turn:  # other threads wait to load the loops, and never meet these
         if _loaded or _is_off():
@@ -113,8 +108,7 @@ def interpreted_kernel() -> Iterator[bool]:
 
 
 def _as_python(name: str, path: Path) -> ModuleType:
-    """Return a module of loops with a `numba.njit` that leaves every function unchanged; numba itself is not
-    imported."""
+    """Return a module of loops with a `numba.njit` that leaves functions unchanged; numba is not imported."""
     stand_in = ModuleType("numba")
     vars(stand_in)["njit"] = lambda function=None, **_: function or (lambda loop: loop)
 
@@ -160,10 +154,7 @@ def start() -> None:
 
 
 def compile_now() -> None:
-    """Compile the loops and wait for it, as the background process does; one at a time.
-
-    Loops are not compiled if others could change the result.
-    """
+    """Compile the loops and wait for it, unless others could change the result; one process at a time."""
     folder = cache_folder()
     make_folder(folder)
     if not _is_private(folder):
@@ -178,11 +169,8 @@ def compile_now() -> None:
 
 
 def cache_folder() -> Path:
-    """Return the folder for this version's machine code on this kind of processor.
-
-    The folder is in XDG_CACHE_HOME if that is set. Otherwise in the home's .cache; if that cannot be private, as in
-    homes that a group may write to, in the user's own folder beside other temporary files.
-    """
+    """Return the folder for machine code: in XDG_CACHE_HOME, in .cache, or if that cannot be private beside temporary
+    files."""
     said = os.environ.get("XDG_CACHE_HOME", "")
     if os.path.isabs(said):
         return Path(said) / "tacit" / _folder_name()

@@ -1,10 +1,8 @@
 """Runs a plan on the kernel: builds the relation for DuckDB, and turns the kernel's sums into an exact table.
 
-DuckDB filters, computes expressions, rounds values to their grids and joins public keys. Rows then leave as Arrow, with
-values as unsigned 32-bit words. Whether a plan can run here depends on public facts: the types of its unit and keys.
-`summing.py` packs, parts, bounds and adds up rows. If units are scaled, or profiles are counted, a part goes through
-the loops of `scaling_loops.py` instead. Vectors that do not fit 64 bits are detected here: by public facts (`fits`), or
-by stopping with `OverMemory` if one unit has very many cells, as the patient path gives the same integers.
+Rows leave DuckDB as Arrow, with values in unsigned 32-bit words, to `summing.py`, or to `scaling_loops.py` if units are
+scaled or profiles counted. Whether a plan can run here depends on public facts (`supports`, `fits`); one unit with very
+many cells stops it with `OverMemory`.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,12 +1,9 @@
 """The kernel's loops, compiled by numba: scatter rows by unit, bound each unit in cache, add up.
 
-Whole numbers only. The kept rows and groups of a unit follow the same rule as in SQL, with another hash: groups in the
-order of (hash of unit and key; key), rows in the order of (hash of unit, key and values; values).
-Hashes are of values and a salt, never of codes. Units are compared whole: for numbers the hash is one-to-one, and other
-units carry a code beside the hash, and codes are equal if and only if the units are.
-
-A row is a line of 32-bit words: the unit's hash (two words), the key's code, the unit's code if it has one, and the
-values from word `first` on; a value of NULL_WORD is NULL. Importing numba takes a while, so only `compiled` does it.
+Whole numbers only. Rows and groups are kept by the rule of SQL, with another hash: groups in the order of (hash of unit
+and key; key), rows in the order of (hash of unit, key and values; values). Hashes are of values and a salt, never of
+codes; units are compared whole. A row is a line of 32-bit words: the unit's hash (two words), the key's code, the
+unit's code if it has one, and the values from word `first` on; a value of NULL_WORD is NULL.
 """
 
 from typing import Any, NamedTuple
@@ -32,10 +29,8 @@ class BoundingRule(NamedTuple):
 
 @loop
 def scatter(hashes: Any, codes: Any, keys: Any, values: Any, bits: Any, starts: Any, rows: Any) -> None:
-    """Write rows sorted by the top bits of their units' hashes; `starts` gets where each part begins, and the end.
-
-    Rows with a negative key are left out: it is not listed.
-    """
+    """Write rows with listed keys, sorted by the top bits of their units' hashes, and where each part begins and
+    ends."""
     shift = np.uint64(64 - bits)
     at = np.zeros((1 << bits) + 1, np.int64)
     for row in range(len(hashes)):
@@ -183,10 +178,7 @@ def by_unit(rows: Any, first: Any) -> Any:
 def _put_groups_in_order(
     rows: Any, key_hash: Any, key_rank: Any, places: Any, orders: Any, spare: Any, best: Any
 ) -> Any:
-    """Put a unit's rows in the order of their groups, by (hash, key); return how many rows were put in order.
-
-    If there are many, the others are of groups that are not kept.
-    """
+    """Put a unit's rows in the order of their groups; return how many: others are of groups that are not kept."""
     word = np.uint64(rows[places[0], 0]) | (np.uint64(rows[places[0], 1]) << np.uint64(32))
     count = np.int64(len(places))
     for place in range(count):
@@ -229,10 +221,8 @@ def _first_orders(orders: Any, count: Any, best: Any) -> Any:
 
 @part_of_loops
 def _by_order(rows: Any, places: Any, orders: Any, spare: Any, best: Any, count: Any) -> Any:
-    """Put rows in the order of their groups by counting; return whether it was done: not where two groups tie.
-
-    Every order is one of `best`. A unit with few groups and many rows would take long to sort.
-    """
+    """Put rows in the order of their groups by counting, faster than by sorting; return whether it was done: not where
+    two groups tie. Every order is one of `best`."""
     at = np.zeros(len(best) + 1, np.int64)
     key = np.empty(len(best), np.uint32)
     for place in range(count):
@@ -285,10 +275,7 @@ def _sort(rows: Any, rank: Any, places: Any, orders: Any, count: Any) -> None:
 
 @part_of_loops
 def put_first_rows_first(rows: Any, first: Any, key_hash: Any, most: Any, places: Any, orders: Any) -> None:
-    """Put those of a group's rows first that come first in the order of (hash, values).
-
-    `orders` is only room to work in.
-    """
+    """Put those of a group's rows first that come first by (hash, values); `orders` is room to work in."""
     for place in range(len(places)):
         orders[place] = _row_hash(rows, first, key_hash, np.int64(places[place]))
     last = smallest(orders, len(places), most)

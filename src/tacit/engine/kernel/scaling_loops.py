@@ -1,16 +1,11 @@
-"""The kernel's loops for vectors: gather each unit's cells, scale them into their caps, add up.
+"""The kernel's loops for vectors: gather each unit's cells, scale them into their caps, add up
+(docs/proofs/scaling.md).
 
-The integers are those of docs/proofs/scaling.md.
-Whole numbers of 64 bits only. What would not fit is cut to CELL_MOST before it is multiplied; a unit with more than
-CELLS_AT_ONCE cells ends the loops, and another path takes over. No row is sorted: a table with one word for each key
-says which cell of the unit at hand a row belongs to, so the time is linear in the rows, whoever has them. If a unit may
-be in so many groups only, others are dropped first, by the rule of `loops`.
-
-A function is given the arrays that it uses, and no more: numba takes as long to compile the passing of an array as a
-line of arithmetic.
-
-A cell is a column of words: its rows, its key, and counted and total of each limb, as in the sums of `loops`. The cells
-of some units are gathered first, and then computed together, word by word.
+Whole numbers of 64 bits only: a number that would not fit is cut to CELL_MOST before it is multiplied, and a unit with
+more than CELLS_AT_ONCE cells ends the loops. No row is sorted: a table with one word for each key finds a row's cell,
+so the time is linear in the rows. A function is given only the arrays that it uses: passing one costs numba time to
+compile. A cell is a column of words: its rows, its key, and counted and total of each limb, as in the sums of `loops`.
+The cells of some units are gathered first, and then computed together, word by word.
 """
 
 from math import sqrt
@@ -69,10 +64,8 @@ class CellRoom(NamedTuple):
 def sum_vectors(
     rows: Any, skip: Any, bits: Any, rule: BoundingRule, task: Any, vectors: Any, cell_of: Any, base: Any, out: Result
 ) -> Any:
-    """Add up whole units; return whether it was done: not if a unit has too many cells.
-
-    `cell_of` and `base` are kept from call to call; they begin as -1 for each key, and 0.
-    """
+    """Add up whole units; return False if one has too many cells. `cell_of` and `base`, which begin as -1 and 0, are
+    kept."""
     parted, starts = split(rows, skip, bits)
     most = np.int64(1)
     for part in range(1 << bits):
@@ -112,10 +105,7 @@ def sum_vectors(
 
 @part_of_loops
 def _gather(rows: Any, rule: BoundingRule, places: Any, ends: Any, unit: Any, units: Any, room: CellRoom) -> Any:
-    """Add up the rows of units by key, from `unit` on, until the batch is full; return the next unit.
-
-    Return -1 if a unit has too many cells.
-    """
+    """Add up the rows of units by key until the batch is full; return the next unit, -1 if one has too many cells."""
     base, cells, first = room.base[0], room.cells, rule.first
     count, held = np.int64(0), np.int64(0)
     begin = np.int64(0 if unit == 0 else ends[unit - 1])
@@ -177,10 +167,7 @@ def _drop(rows: Any, rule: BoundingRule, row: Any, room: CellRoom, first: Any, e
 
 @part_of_loops
 def _last_group(rule: BoundingRule, unit: Any, keys: Any, orders: Any) -> Any:
-    """Return the last of a unit's groups that are kept in the order of (hash, rank of the key): its hash and rank.
-
-    Keys with one hash have different ranks.
-    """
+    """Return the hash and rank of the last of a unit's groups that are kept; keys with one hash differ in rank."""
     for cell in range(len(keys)):
         orders[cell] = mix(unit, rule.key_hash[keys[cell]])
     last = smallest(orders, len(keys), rule.groups_most)

@@ -1,11 +1,9 @@
 """The kernel: takes rows from DuckDB as Arrow batches, bounds each unit's contribution and adds up, in compiled loops.
 
-Units are hashed into parts; a part holds all rows of its units. Batches are sorted by part and kept as runs, while
-DuckDB makes the next batch. Runs over the memory limit go to an unnamed file, so a killed process leaves no file
-behind. After the last batch each part is bounded and added up by itself. The kernel keeps rows by the same rule as the
-SQL path, and gives the same integers if units stay within their bounds. If rows need more than their share of the
-memory limit, it stops with `OverMemory`, and the patient path gives the same integers. `compiled` knows when the loops
-are ready.
+Units are hashed into parts. Batches are sorted by part and kept as runs, over the memory limit in an unnamed file;
+after the last batch each part is added up by itself. It keeps the rows that SQL keeps if units stay within their
+bounds. If rows need more than their share of the memory limit, it stops with `OverMemory`, and the patient path takes
+over.
 """
 
 import os
@@ -251,10 +249,8 @@ def place_finder(columns: Columns, salt: str) -> coding.TextFinder | None:
 
 
 def threads_for(rows: int, packer: "Packer", shape: tuple[int, int], memory: int, cell_bytes: int = 0) -> int:
-    """Return how many parts are added up at once; stop with OverMemory if not even one part fits.
-
-    `cell_bytes` is the memory for each cell of the largest unit.
-    """
+    """Return how many parts are added up at once, if the largest unit's cells take `cell_bytes` each; OverMemory if not
+    one fits."""
     found = packer.finds_keys
     widest = (
         rows * packer.width * 4 * 4 + min(rows, shape[0]) * cell_bytes

@@ -1,8 +1,7 @@
 """Stage one: rows are cut into parts by a salted hash of their unit, so that all rows of a unit meet in one part.
 
-The unit is hashed as our own engine reads it: 0.0 and -0.0 are one person, and so are whatever else it takes for equal.
-Rows of nobody are left out. A piece is the rows of one batch and one part, as Arrow; it depends on those rows, the salt
-and the number of parts, and on nothing else, so a piece that is made again is the same.
+The unit is hashed as our own engine reads it; rows of nobody are left out. A piece (Arrow rows of one batch and part)
+depends only on those rows, the salt and the number of parts, so a piece that is made again is the same.
 """
 
 from collections.abc import Iterable, Iterator

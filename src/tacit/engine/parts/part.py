@@ -1,10 +1,8 @@
 """Stage two: one part's rows become its exact table, by the very engine that reads rows here; stage three counts.
 
-A part holds all rows of its units. So what is kept of a unit, or its weight, is what it would be in the whole table
-under the same salt, and sums over parts are sums over the table. Different values are the exception: two parts may
-have the same one. So a part gives the values themselves, cut by a hash of key and value, and stage three counts them.
-Where a model is learned, rows become cells instead, each with how many rows its unit has.
-While rows arrive they are in memory, and from a public size on in a private file that is mapped.
+A part holds all rows of its units, so sums over parts are sums over the table under the same salt. Two parts may have
+the same of the different values, so these are cut by a hash of key and value, and stage three counts them. While rows
+arrive they are in memory, and from a public size on in a private file that is mapped.
 """
 
 import json

@@ -1,8 +1,7 @@
 """Exact tables and coded rows as bytes, from the task that computes a part to the driver, which adds the parts up.
 
-All numbers stay whole: sums that do not fit 64 bits travel as digits, and so do keys that are decimals or large
-integers. A group of a public list travels as its index in the list, and only if it has any sum. Parts share no unit:
-sums and totals add as Python's integers, so that all of them fit, and values of a group are put together and sorted.
+All numbers stay whole: sums and keys that do not fit 64 bits, and decimals, travel as digits. A group of a public list
+travels as its index, if it has any sum.
 """
 
 import json
@@ -51,10 +50,8 @@ class ExactPart:
 
 
 def to_bytes(exact_table: ExactTable, plan: Plan, most: int = BYTES_MOST) -> Iterator[bytes]:
-    """Yield an exact table of this plan as bytes, some groups at a time: about `most` bytes each, or one group.
-
-    A scheduler may not carry more at once, and how many groups there are is secret.
-    """
+    """Yield an exact table of this plan as bytes, some groups at a time: about `most` bytes each, which a scheduler
+    carries."""
     if plan.public_keys is None:
         groups: Sequence[int] = range(len(exact_table))
     else:

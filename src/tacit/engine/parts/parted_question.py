@@ -1,8 +1,4 @@
-"""Makes a plan about rows elsewhere into what parts need: how each table is cut, and the question of every part.
-
-It reads no row: the tables here are the empty ones that stand for those elsewhere. Who moves pieces and runs stages is
-left to the engine that keeps the rows.
-"""
+"""Makes a plan about rows elsewhere into the cutting of each table and the question of every part; it reads no row."""
 
 from dataclasses import dataclass, replace
 

@@ -1,8 +1,7 @@
-"""The stages as tasks of a scheduler: functions from Arrow batches to Arrow batches that keep quiet about rows.
+"""The stages as tasks of any scheduler: functions from Arrow batches to Arrow batches that keep quiet about rows.
 
-Whatever a task raises is replaced by one fixed sentence: a scheduler ships tracebacks to its driver, its logs and its
-pages, and an error's text may quote a cell. A task that was made by another version is refused, since its integers
-would be other ones by the same law. This module knows no scheduler.
+A scheduler ships tracebacks, which may quote a cell: so an error is replaced by one fixed sentence. A task of another
+version is refused, since its integers would be others.
 """
 
 import gc
@@ -145,10 +144,8 @@ def pieces_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Piece]:
 
 
 def as_stored(batches: Iterable[pa.RecordBatch], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Yield rows with the names that their columns have where they are stored, and with times in the zone UTC.
-
-    Whichever zone was named, the instants stay as they are.
-    """
+    """Yield rows with the names that their columns have where they are stored, and with the same times in the zone
+    UTC."""
     for batch in batches:
         kinds = [pa.timestamp("us", "UTC") if _has_zone(field.type) else field.type for field in batch.schema]
         named = batch.rename_columns(list(columns))
@@ -167,11 +164,7 @@ def share_machine() -> None:
 
 
 def forget_zips() -> None:
-    """Forget the importers of zip files.
-
-    A worker that is used again has Python look for new modules before each task, which reads every zip on the path
-    again for each package in it. What is imported stays imported.
-    """
+    """Forget the importers of zip files: before each task Python would read every zip on the path again."""
     for path in [path for path in sys.path_importer_cache if ".zip" in path]:
         del sys.path_importer_cache[path]
 
@@ -180,11 +173,8 @@ _modules = 0  # how many were imported when they were last set apart
 
 
 def set_imports_apart() -> None:
-    """Have garbage collection pass over what is there, whenever more was imported.
-
-    A worker that is used again collects after each task. Through all objects of our packages that takes longer than the
-    rest of a small task.
-    """
+    """Have garbage collection pass over what is imported: a worker collects after each task, which takes longer than a
+    small one."""
     global _modules
     if len(sys.modules) != _modules:
         gc.collect()

@@ -1,13 +1,8 @@
 """Contribution bounding and summing over sorted records, in memory that does not grow with the rows.
 
-The patient path uses it. All records are sorted by (unit, order of the group, key, order of the row, values) and read
-once. So bounding a unit needs two numbers: how many of its groups, and how many rows of the group, came before. The
-kept records are sorted by key and added up as they come. Every step needs a fixed share of the memory limit, and space
-in a file. Reading rows and building the exact table is left to `patient_path.py`.
-
-Batches of rows become records of words here. A record begins with the words that decide the kept rows of a unit, in the
-order of the path that stopped: the kernel's keyed hashes of the same cells, or the hash that SQL computed. Sorting is
-left to `external_sort.py`.
+All records are sorted by (unit, order of the group, key, order of the row, values) and read once, so that bounding a
+unit needs two numbers. The kept records are sorted by key and added up as they come. The orders are those of the path
+that stopped: the kernel's keyed hashes of the same cells, or the hash that SQL computed.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -36,10 +31,7 @@ SLICE_BYTES = 1 << 23
 
 @dataclass(frozen=True)
 class RecordLayout:
-    """The number of words of each field of a record: unit | order of the group | key | order of the row | values.
-
-    The two orders take one word each.
-    """
+    """The words of each field of a record: unit | order of the group (1) | key | order of the row (1) | values."""
 
     unit: int
     key: int
@@ -110,11 +102,8 @@ def ranked_rows(blocks: Iterable[Words], layout: RecordLayout) -> Iterator[Ranke
 def kept_values(
     blocks: Iterable[Words], layout: RecordLayout, *, values_most: int, groups_most: int
 ) -> Iterator[tuple[Words, Words]]:
-    """Yield the keys and the distinct values that are kept of each unit; NULL is never kept.
-
-    A record is as for rows, but a value takes several words, and the first of them says whether it is NULL. NULL comes
-    last in the order of a unit's values.
-    """
+    """Yield the keys and the distinct values that are kept of each unit. A value takes several words; the first says
+    whether it is NULL, which comes last and is never kept."""
     beginnings, group, value = Beginnings(), 0, 0
     for block in blocks:
         new_unit, new_group, new_value = beginnings.of(block, (layout.unit, layout.group_end, layout.words))
@@ -125,10 +114,8 @@ def kept_values(
 
 
 def parts_of(values: Words, first: Flags) -> Words:
-    """Return what each row adds, as (row, part): 1, whether it is its unit's first, and for each value 1 and its limbs.
-
-    A NULL value adds 0 in place of its 1 and its limbs.
-    """
+    """Return what each row adds: 1, whether it is its unit's first, and for each value 1 and its limbs, or 0 for
+    NULL."""
     known = values != NO_VALUE
     inside = np.where(known, values, 0)
     columns = [np.ones(len(values), dtype=np.uint64), first.astype(np.uint64)]
@@ -181,10 +168,7 @@ class KeySums:
 
 
 def added_up(pairs: Iterable[tuple[Words, Words]], combine: np.ufunc = np.add) -> Iterator[tuple[Words, Words]]:
-    """Yield each key once with the sum of its parts; equal keys come one after another, also from pair to pair.
-
-    Sums are of 64 bits and wrap around; `combine` puts another operation in place of adding.
-    """
+    """Yield each key once with the sum of its parts, in 64 bits that wrap; equal keys come one after another."""
     open_key, open_parts = None, None
     for keys, parts in pairs:
         if not len(keys):
@@ -306,8 +290,7 @@ def weighed_blocks(
 ) -> Iterator[tuple[Words, Words, Words]]:
     """Yield the keys, values and weights of the rows of the first `groups_most` groups of each unit.
 
-    The same sorted records are read three times at once: a row's weight needs the number of its cell's rows and of its
-    unit's cells, which are known when the last of them has been read.
+    The same records are read three times at once, for a cell's rows and a unit's cells, which are known at their ends.
     """
     rows_of_cells = _Ahead(
         added_up(

@@ -1,10 +1,8 @@
 """Cells of units from sorted rows, in memory that does not grow with the rows: what `scaled_relation.py` does in SQL.
 
-The patient path uses it. Rows come sorted by unit and group, so that a cell is a run of rows and a unit a run of cells.
-A number that may have more than 64 bits is added up in limbs. A unit may have the cells of the whole table, so no unit
-is held in memory: cells are written to a private file, one pass over them finds the length of each unit's vectors, and
-a later one scales its cells. Between passes a unit takes a few words in a file. The integers are those of
-docs/proofs/scaling.md.
+A cell is a run of rows and a unit a run of cells, in limbs if it may have more than 64 bits. A unit may have the cells
+of the whole table: they are written to a private file, read once for the length of each unit's vectors, and again to be
+scaled. The integers are those of docs/proofs/scaling.md.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -355,8 +353,7 @@ def largest_bins(values: NDArray[np.float64]) -> Whole:
 
 
 def group_parts(block: CellBlock, added: Whole) -> tuple[Words, Words]:
-    """Return the keys of kept cells, and their contributions to their groups as words that are added up: 1, and
-    limbs."""
+    """Return the keys of kept cells, and what they add to their groups as words: 1, and limbs."""
     kept = block.kept
     ones = np.ones((int(kept.sum()), 1), dtype=np.uint64)
     return block.keys[kept], np.hstack([ones, split(added[kept])])

@@ -1,8 +1,7 @@
 """Runs a plan on the patient path: slower, but no rows can make it stop. It takes over when a quick path stops.
 
-Rows leave DuckDB as words of fixed width in small batches, and are sorted on disk. The patient path keeps the same rows
-and groups that the stopped path would have kept: it uses that path's order and the same salt
-(docs/proofs/nothing-fails.md). So no answer depends on the path. Found groups are yielded in parts.
+It keeps the rows and groups that the stopped path would have kept, by that path's order and salt, so that no answer
+depends on the path (docs/proofs/nothing-fails.md). Found groups are yielded in parts.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,8 +1,7 @@
 """Aggregates each unit's rows on disk, for the patient path: in memory that does not grow with the rows.
 
-DuckDB only streams here. Rows leave as words of fixed width and are sorted by unit and key, once for each aggregate,
-together with its value: so the least value of a group comes first, equal ones come together, and one pass adds up. The
-results are those of the SQL in `derived.py`, bit for bit, in a Parquet file of our own that streams in turn.
+Rows are sorted by unit and key, once for each aggregate with its value, so that one pass adds up. The results are those
+of the SQL in `derived.py`, bit for bit, in a Parquet file of our own that streams in turn.
 """
 
 import shutil
@@ -55,10 +54,7 @@ class Added:
 
 
 def rows_on_disk(rows: sql.Relation, who: Sequence[str], added: Sequence[Added], source: Source) -> Source:
-    """Return a source of one row for each different `who`, with the aggregates of its rows.
-
-    `rows` has the columns `who`, of which the first is the unit, and for each aggregate of an expression its value.
-    """
+    """Return a source of one row for each different `who` (the unit, then keys), with the aggregates of its rows."""
     folder = Path(tempfile.mkdtemp(dir=spill_folder()))
     try:
         with ExitStack() as files:

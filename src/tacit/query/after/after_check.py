@@ -1,8 +1,4 @@
-"""Checks what a question does to its noisy answer: names and types of HAVING, windows, shown columns, ORDER BY.
-
-All of it is about the answer's own columns. The result is the canonical form, as in `check.py` for the question about
-rows.
-"""
+"""Checks what a question does to its noisy answer: names and types of HAVING, windows, shown columns, ORDER BY."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace

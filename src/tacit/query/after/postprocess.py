@@ -1,8 +1,5 @@
-"""Does to the noisy answer what HAVING, OVER, QUALIFY, DISTINCT, ORDER BY, OFFSET and LIMIT say, in Python.
-
-All of it is post-processing. Functions mean the same here as on rows; the meaning is in each function's record. The
-one difference: whole numbers have no limit of 64 bits here. Exact numbers of the table never come here.
-"""
+"""Does to the noisy answer what HAVING, OVER, QUALIFY, DISTINCT, ORDER BY, OFFSET and LIMIT say, in Python. Functions
+mean the same as on rows, but whole numbers have no limit of 64 bits."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any

@@ -1,8 +1,4 @@
-"""The range of an expression of noisy numbers, if each of them is within its interval: interval arithmetic.
-
-The span of a function that rises or falls in a number is the image of that number's interval. If the range is unknown
-(a divisor that may be 0, a function without a rule), the span is None.
-"""
+"""Interval arithmetic: the range of an expression of noisy numbers, each within its interval; None if it is unknown."""
 
 import operator
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -35,8 +31,7 @@ class AnswerSpan:
         )
 
     def nearest(self, value: Any) -> Any:
-        """Return a number inside, nearest to this one; a value that is not a number, or lacks such ends, is
-        unchanged."""
+        """Return the nearest number inside; a value that is not a number, or lacks such ends, is unchanged."""
         if not all(_is_number(each) for each in (value, self.low, self.high)):
             return value
         return min(max(value, self.low, key=comparable), self.high, key=comparable)
@@ -81,8 +76,7 @@ def parts_of_window(window: Window, spans: Sequence[Spans]) -> Parts:
 
 
 def _share_span(call: Call, spans: Spans, wholes: Parts) -> AnswerSpan | None:
-    """Return the range from 0 to the whole, for a quotient of a part by its whole; constants may stand before
-    either."""
+    """Return the range from 0 to the whole, for a quotient of a part by its whole, each perhaps times a constant."""
     (times, part), (over, whole) = map(_without_factor, call.arguments)
     if not over or not _is_positive(part, spans) or not _is_part(part, whole, spans, wholes):
         return None
@@ -121,11 +115,7 @@ def _is_positive(expression: Expression, spans: Spans) -> bool:
 def window_span_of(
     window: Window, rows: Sequence[Mapping[str, Any]], spans: Sequence[Spans], noisy: Collection[str]
 ) -> list[AnswerSpan | None]:
-    """Return the range of a window in each row: exact if all its inputs are exact.
-
-    Sums, means, extremes and single rows' values rise with their inputs. If the order or the partition is noisy
-    itself, the range is unknown.
-    """
+    """Return the range of a window in each row: exact if its inputs are, unknown if its order or partition is noisy."""
     parts = (*window.partition, *(each.expression for each in window.order))
     if any(not columns_of(part).isdisjoint(noisy) for part in parts):
         return [None] * len(rows)

@@ -1,7 +1,4 @@
-"""Window functions over the rows of a noisy answer: their arguments, results and values.
-
-Rows here are rows of an answer, one for each group: no window ever sees a row of the table. NULL is None.
-"""
+"""Window functions over the rows of a noisy answer, one for each group: no window sees a row of the table."""
 
 import operator
 from collections.abc import Callable, Sequence
@@ -22,10 +19,8 @@ Values = Sequence[Any]
 
 @dataclass(frozen=True)
 class Partition:
-    """The rows of one partition in the window's order: each argument's values, and how far each row's frame reaches.
-
-    `peers` has for each row the first row that is equal to it in the order, and the first after those.
-    """
+    """The rows of one partition in the window's order: each argument's values, how far each row's frame reaches, and
+    the first of the rows equal to it in the order with the first after them."""
 
     arguments: tuple[Values, ...]
     peers: Sequence[tuple[int, int]]
@@ -42,11 +37,8 @@ Run = Callable[[Partition], Values]
 
 @dataclass(frozen=True)
 class WindowFunction:
-    """A window function: its SQL, the number of its arguments, its type, and its values.
-
-    `reads` is the rows that make a result: "frame" for all of its frame, "one" for one row's value, "order" for only
-    their order. `needs_order` is whether it is meaningless without an ORDER BY.
-    """
+    """A window function. `reads`: a result is made of all rows of its "frame", of "one" row, or only of the rows'
+    "order"."""
 
     form: str
     arguments: tuple[int, int]
@@ -104,11 +96,8 @@ def _refuse_wide_frame(window: Window) -> None:
 def window_values(
     window: Window, partitions: Values, ordering: Sequence[Values], arguments: Sequence[Values]
 ) -> list[Any]:
-    """Return a window's value for each row, in the order of the rows.
-
-    `partitions` has each row's partition, `ordering` for each part of the window's order every row's value, and
-    `arguments` for each argument every row's value.
-    """
+    """Return a window's value for each row, given each row's partition and, for each part of the order and each
+    argument, every row's value."""
     found: list[Any] = [None] * len(partitions)
     places: dict[Any, list[int]] = {}
     for place, key in enumerate(partitions):

@@ -1,7 +1,4 @@
-"""The casts, one record for each target type.
-
-The engine's translations of them are in `engine/conversion.py`.
-"""
+"""The casts, one record for each target type."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,6 @@
-"""The catalogue's functions on values in Python, for the noisy answer: numbers, texts, times and casts.
+"""The catalogue's functions on values in Python, for the noisy answer; arguments are never None.
 
-All are total, and mean the same as their records define for rows; arguments are never None. Whole numbers have no
-limit of 64 bits here, unless a record defines a result beyond it as NULL.
+Whole numbers have no limit of 64 bits here, unless a record defines a result beyond it as NULL.
 """
 
 import re
@@ -186,8 +185,7 @@ def to_float(value: Any) -> float | None:
 
 
 def to_decimal(value: Any, digits: int, scale: int) -> Fraction | None:
-    """Return a number with this many digits after the point, halves away from 0; None if it needs more digits in
-    all."""
+    """Return a number with these digits after the point, halves away from 0; None if it needs more digits in all."""
     if isinstance(value, str):
         text = value.strip(BLANKS)
         if not _DECIMAL.fullmatch(text):

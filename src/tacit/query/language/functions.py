@@ -1,8 +1,7 @@
 """The record of one SQL function, and the rules that many records share.
 
-To add a function, write one record (`operators.py`, `casts.py` or `named_functions.py`), one spelling
-(`expressions.py`) and one translation (`engine/translations.py`). Tests name the table that lacks it. Other modules
-look a function up in its record: its types, its one canonical form, its text, its value on the noisy answer, its cost.
+To add a function, write one record, one spelling (`expressions.py`) and one translation (`engine/translations.py`).
+Tests name the table that lacks it.
 """
 
 from collections.abc import Callable, Iterable
@@ -99,12 +98,8 @@ def looks(times: int) -> Callable[[Call, BytesOf], int]:
 
 @dataclass(frozen=True)
 class Cost:
-    """The largest cost of a call for any row, computed from the question.
-
-    `mentions` is the number of times that its translation for an engine mentions each argument, and
-    `mentions_by_constant` the same if the last argument is a constant. `text_bytes` and `text_length` bound the text
-    that it makes, `bytes_read` the text that it looks at.
-    """
+    """The largest cost of a call for any row. `mentions` is the number of times that its translation mentions each
+    argument, `mentions_by_constant` the same if the last argument is a constant."""
 
     mentions: int = 1
     mentions_by_constant: int | None = None
@@ -117,11 +112,9 @@ class Cost:
 class Function:
     """A function or operator, with all facts about it in the question language.
 
-    `form` is how people write it. `meaning` is its value on every input, in words. `kind` takes the kinds of the
-    arguments and returns the result's, or refuses; `counts` are the numbers of arguments that it may have. Before that,
-    `adapt` turns constants into the type they meet. After it, `rewrite` returns the one tree for all ways of writing
-    the same. `evaluate` is its value in Python, for the noisy answer, on the values of its arguments, None for NULL.
-    `limit` refuses a call that is too large.
+    `kind` takes the kinds of the arguments and returns the result's, or refuses. Before it, `adapt` turns constants
+    into the type they meet; after it, `rewrite` returns the one tree for all ways of writing the same. `evaluate` is
+    its value in Python, None for NULL; `limit` refuses a call that is too large.
     """
 
     name: str

@@ -1,7 +1,4 @@
-"""The functions that are called by name, one record each: of numbers, of texts, and of dates and timestamps.
-
-The engine's translations of them are in `engine/translations.py`.
-"""
+"""The functions that are called by name, one record each: of numbers, of texts, and of dates and timestamps."""
 
 from collections.abc import Callable
 from typing import Any

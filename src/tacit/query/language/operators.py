@@ -1,7 +1,4 @@
-"""The operators, one record each: comparisons, logic, IN, LIKE, arithmetic, and the choices CASE, COALESCE, NULLIF.
-
-The engine's translations of them are in `engine/translations.py`.
-"""
+"""The operators, one record each: comparisons, logic, IN, LIKE, arithmetic, and the choices CASE, COALESCE, NULLIF."""
 
 import operator
 from collections.abc import Callable

@@ -1,8 +1,6 @@
 """Turns sqlglot's expression nodes into our own nodes; everything that is not listed here is refused.
 
-`SPELLINGS` lists, for each function of the catalogue, the sqlglot nodes that spell it. A reader names the parts its
-node may have. A node with any other part is refused, and so are the additions of a new sqlglot version. `refusals.py`
-has the rewrites to suggest. At the end: finding the name that an identifier means.
+A reader names the parts its node may have: any other part, perhaps of a new sqlglot version, is refused.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -28,8 +26,7 @@ UNIT_HINT = "count units with COUNT(DISTINCT {unit}), in Python count_units(); g
 class Reader:
     """Turns sqlglot's nodes into ours; `resolve` reads a column's name, the others their own nodes (None: refused).
 
-    `aggregates` are nodes that it reads beside the usual ones. `marks` has the column of each IN or EXISTS with a
-    SELECT inside, by its node's id.
+    `marks` has the column of each IN or EXISTS with a SELECT inside, by its node's id.
     """
 
     resolve: Resolve
@@ -126,10 +123,9 @@ def _refused(_reader: Reader, node: exp.Expr, _name: str) -> Expression:
 
 @dataclass(frozen=True)
 class Spelling:
-    """How SQL writes a function: the nodes sqlglot makes of it, and how such a node is read as a call of its name.
+    """How SQL writes a function: its nodes, the `types` that a cast is known by, and how such a node is read.
 
-    A cast is known by the `types` it casts to. `words` are function names for which sqlglot would change the order
-    of the arguments, as another dialect has it. Our parser does not know these names, so their arguments stay.
+    `words` are function names with arguments that sqlglot would reorder; our parser does not know these names.
     """
 
     read: ReadCall = _refused

@@ -1,13 +1,8 @@
 """The rows that FROM and WITH yield: the declared table, joins, subqueries and common table expressions.
 
-A subquery that filters, renames and derives columns is put in place: its columns become the expressions that they
-stand for, its WHERE is joined to the outer one. A subquery that groups by the unit becomes a relation (`per_unit.py`).
-A subquery that would mix people before noise is added is refused, with its line. The outermost SELECT is left to
-`statement.py`.
-
-By JOIN, and by IN and EXISTS with a SELECT inside, rows of several tables become one relation. `query/joins.py` decides
-which tables may be joined, only from the declarations. Here the text gives the values that must be equal: USING, or
-conditions joined by AND in ON or in the WHERE of EXISTS. Other conditions filter one side, or the result.
+The columns of a subquery that filters, renames and derives are replaced by their expressions. One that groups by the
+unit becomes a relation (`per_unit.py`); one that would mix people before noise is added is refused. JOIN, IN and EXISTS
+give the values that must be equal: `query/joins.py` decides which tables may be joined.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -375,10 +370,7 @@ def _conjuncts(node: exp.Expr) -> list[exp.Expr]:
 
 
 def _pair(left: RowReader, right: RowReader, node: exp.Expr, *, is_inside: bool) -> Pair | None:
-    """Return the two sides of an equality between both tables; None for any other condition.
-
-    A name that both have is not a side of one: in ON it is ambiguous, and inside EXISTS it is the inner table's.
-    """
+    """Return the two sides of an equality between both tables; None for another condition, or for a name of both."""
     if not isinstance(node, exp.EQ):
         return None
     for here, there in ((node.this, node.expression), (node.expression, node.this)):
@@ -401,10 +393,8 @@ def _filtered(rows: RowReader, conditions: list[exp.Expr], where: str) -> RowRea
 
 
 def _settled(rows: RowReader, pairs: list[Pair], *, place: int, is_left: bool = False) -> tuple[list[Pair], RowReader]:
-    """Return rows with their filter and derived columns as part of their relation, if they must be computed first.
-
-    This is needed for public rows, because matches are counted, and beside a LEFT JOIN, because missing rows are NULL.
-    """
+    """Return rows with their filter and derived columns as part of their relation: of public rows, because matches are
+    counted, and beside a LEFT JOIN, because missing rows are NULL."""
     plain = all(isinstance(each, Column) for each in rows.columns.values())
     new = rows.matched if is_left else frozenset()
     if not (rows.is_public or is_left) or (rows.where is None and plain and not new):

@@ -1,11 +1,7 @@
 """Parses SQL text with sqlglot, for both doors, and writes SQL of ours, in DuckDB's spelling, for another database.
 
-Any error of sqlglot becomes a refusal. Only the nodes that `expressions.py` lists are kept. Rows are never read here.
-
-Texts and names are escaped by the other database's rules, which differ: in some databases a backslash escapes inside a
-text, and a name in double quotes is a text. The written SQL is read again by the other database's grammar: its texts
-and names have to be the same as before, or the SQL is refused. DuckDB, PostgreSQL, SQLite and Spark run such SQL in the
-tests; the other grammars only read it.
+Databases escape texts and names by different rules. So the written SQL is read again by the other database's grammar,
+and is refused unless its texts and names are the same as before.
 """
 
 from collections import Counter

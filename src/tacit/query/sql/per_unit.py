@@ -1,8 +1,4 @@
-"""Reads a subquery that groups by the unit: each unit's rows are aggregated first, and become a relation.
-
-Its columns are keys, aggregates over one unit's rows, and expressions of both; HAVING is a filter on the result. A
-subquery that groups without the unit would mix people before noise is added, and is refused.
-"""
+"""Reads a subquery that groups by the unit: each unit's rows are aggregated first, and become a relation."""
 
 from dataclasses import dataclass, field, replace
 

@@ -1,8 +1,4 @@
-"""The SQL door: a text becomes a checked question, of one SELECT or of several that are one answer.
-
-sqlglot parses the text (`parse.py`); `statement.py` reads a SELECT. Here they are put together: UNION ALL, and the
-ORDER BY and LIMIT of the whole.
-"""
+"""The SQL door: a text becomes a checked question, of one SELECT or of several with UNION ALL that are one answer."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -31,10 +27,7 @@ _BRANCHES_MOST = 64
 def parse_query(
     text: str, declaration: Declaration, dialect: str | None = None, others: Sequence[NamedRows] = ()
 ) -> Query:
-    """Return the question one SELECT asks of a declared table, checked; refuse anything else with its position.
-
-    `others` are tables that it may be joined with.
-    """
+    """Return the question one SELECT asks of a declared table and `others` that it joins, or refuse it."""
     question = parse_question(text, declaration, dialect, others)
     if isinstance(question, Compound):
         raise QueryRefused(

@@ -1,7 +1,4 @@
-"""Builds the refusals of SQL syntax: the position in the text, the name people use, and a rewrite.
-
-The closed table of SQL aggregates is here too, because an aggregate inside an expression is refused by name.
-"""
+"""Builds the refusals of SQL syntax: the position, the name people use, and a rewrite; and the table of aggregates."""
 
 from collections.abc import Callable
 from fractions import Fraction

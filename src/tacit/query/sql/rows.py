@@ -1,7 +1,4 @@
-"""`Rows`: the meaning of a name in FROM for the SELECT around it; and how a column's name is found in it.
-
-The Python door's expressions are read here too, as those of a declared table's rows.
-"""
+"""The meaning of a name in FROM for the SELECT around it, or for an expression of the Python door."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -25,8 +22,7 @@ SUBQUERY = "the subquery"
 class RowReader:
     """Rows to ask about, as the SELECT around them sees them.
 
-    `columns` maps names to expressions of the relation's columns; the unit is among them if it was selected. `tables`
-    has the same by the names that columns may be qualified with.
+    `columns` maps names to expressions of the relation's columns, `tables` the same by the names that may qualify them.
     """
 
     relation: Relation
@@ -190,8 +186,7 @@ def parse_expression(
 ) -> Expression:
     """Return a row expression about a declared table, such as the condition of a WHERE.
 
-    A name in `derived` stands for its expression. `tables` has the columns of joined tables, as they are called there
-    and in the declaration.
+    A name in `derived` stands for its expression; `tables` has the columns of joined tables, by their names there.
     """
     if not isinstance(text, str):
         raise QueryRefused(f'an expression must be text, not {type(text).__name__}\nhint: e.g. "age >= 18"')

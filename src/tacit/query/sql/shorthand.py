@@ -1,8 +1,7 @@
 """Short forms, each read as the SQL that it stands for: so they need no meaning, translation or range of their own.
 
-Functions of rows are read as calls of the catalogue (`SHORT`, `NAMED`). Aggregates are rewritten in sqlglot's own tree
-before a SELECT is read (`written_out`): `COUNT(*) FILTER (WHERE a)` counts a CASE, a regression's slope is a covariance
-over a variance. An unnamed short aggregate keeps its usual name.
+Functions of rows are read as calls of the catalogue. Aggregates are rewritten in sqlglot's own tree before a SELECT is
+read (`written_out`).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,9 +1,6 @@
-"""Reads the parts of a SELECT that are computed from its noisy answer: expressions of aggregates and keys, windows,
-and their order.
+"""Reads the parts of a SELECT that are computed from its noisy answer: aggregates and keys, windows, and their order.
 
-While a SELECT is read, aggregates, keys and windows have made-up names (`Parts`), since the names of the answer are not
-known yet and may be names of columns as well. A tree's other columns are the table's own: those are gone once each
-key's expression is replaced by the key, or the SELECT is refused.
+While a SELECT is read these have made-up names, since the answer's names are not known yet and may be the table's too.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -209,10 +206,8 @@ def never_null(expression: Expression) -> bool:
 
 
 def _factored(expression: Expression) -> tuple[Fraction, str]:
-    """Return a product of constants and one column as its factor and that column; '' if it is another expression.
-
-    CAST to float does not change a quotient, and neither does NULLIF(n, 0) below it.
-    """
+    """Return a product of constants and one column as its factor and that column, '' for any other expression. CAST to
+    float does not change a quotient, and neither does NULLIF(n, 0) below it."""
     if isinstance(expression, Column):
         return Fraction(1), expression.name
     if not isinstance(expression, Call):

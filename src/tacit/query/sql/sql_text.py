@@ -1,8 +1,5 @@
-"""Writes expressions as SQL text, for plans and errors; parsing the text gives the same tree again.
-
-Default names of columns are here too: AVG(days) is avg_days, COUNT(*) is count, YEAR(day) is year_day. An aggregate
-that is not shown itself has its own text as its name, AVG(days), which plans and errors use.
-"""
+"""Writes expressions as SQL text, which is parsed to the same tree again; and default names of columns: avg_days for
+AVG(days)."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -36,10 +33,7 @@ def show(expression: Expression) -> str:
 
 
 def name_of(expression: Expression) -> str:
-    """Return the name of an expression in notes: a column's own name, or the expression as SQL, cut short if it is
-    long.
-
-    An expression that is taken only if another is not NULL is named without that condition.
+    """Return a column's own name, or an expression as SQL, cut short and without a condition that another is not NULL.
 
     >>> name_of(Column("Price per CD")), name_of(Call("/", (Column("amount"), Column("cds"))))
     ('Price per CD', 'amount / cds')
@@ -175,10 +169,7 @@ def question_text(query: Query, unit: str | None = None) -> str:
 
 
 def unique(name: str, taken: Collection[str]) -> str:
-    """Return an unused name, with a number if needed: avg, avg_2.
-
-    The two ends of an interval have names too, so those are kept free.
-    """
+    """Return an unused name, with a number if needed: avg, avg_2; the names of its two ends are kept free too."""
 
     def is_free(tried: str) -> bool:
         ends = (tried, f"{tried}_low", f"{tried}_high")

@@ -1,8 +1,4 @@
-"""One SELECT about one declared table becomes a checked `Query`, of one level or several; the rest is refused.
-
-sqlglot has parsed the text. Only the syntax that `expressions.py` and this module list is kept. Rows are never read
-here.
-"""
+"""One SELECT about one declared table becomes a checked `Query`, of one level or several; the rest is refused."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -505,10 +501,7 @@ Names = tuple[str, ...]
 
 
 def read_levels(group: exp.Expr, name_of: Callable[[exp.Expr], str]) -> tuple[Names, ...]:
-    """Return the keys of each level, by name, each level once for each time that it is asked for.
-
-    `name_of` reads a key; several parts of a GROUP BY are combined, each level of one with each of the others.
-    """
+    """Return the keys of each level, which `name_of` reads; several parts of a GROUP BY are combined."""
     only(group, "expressions", "rollup", "cube", "grouping_sets")
     whole = _with(group)
     if whole is not None:  # GROUP BY a, b WITH ROLLUP
