@@ -1,6 +1,8 @@
 """What the server's tests share: a small catalog, a desk with the test's own clock, and a client in this process."""
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +16,7 @@ import pytest
 from tacit.ledger import Person, open_ledger
 from tacit.server import Desk, make_app
 from tacit.tables import read_catalog
+from tests.server.reply_check import check_reply
 
 CATALOG = """
 ledger = "ledger.db"
@@ -44,6 +47,8 @@ most_rows_per_unit = 1
 [tables.pay.columns.income]
 between = [0, 1000]
 """
+
+SERVING = "import sys; from tacit.cli.app import main; main(['serve', '--port', '0', *sys.argv[1:]])"
 
 PEOPLE = {
     "tacit_ada": Person("ada", "curator"),
@@ -100,7 +105,9 @@ class House:
             async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
                 return await client.request(method, path, headers=headers, **given)
 
-        return asyncio.run(exchange())
+        reply = asyncio.run(exchange())
+        check_reply(method, path, reply)
+        return reply
 
     def ask(
         self, asked: Mapping[str, Any], token: str = "tacit_ada", key: str | None = None, table: str = "visits"
@@ -146,3 +153,25 @@ def open_house(folder: Path) -> Iterator[Callable[..., House]]:
 def house(open_house: Callable[..., House]) -> House:
     """A desk with the test's own clock."""
     return open_house()
+
+
+@pytest.fixture
+def serving(folder: Path) -> Iterator[Callable[..., tuple[str, str, "subprocess.Popen[str]"]]]:
+    """Start `tacit serve` in the folder; return its address, its token and its process."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*words: str) -> tuple[str, str, "subprocess.Popen[str]"]:
+        process = subprocess.Popen(
+            [sys.executable, "-c", SERVING, *words], cwd=folder, stdout=subprocess.PIPE, text=True
+        )
+        started.append(process)
+        assert process.stdout is not None
+        token, address = (process.stdout.readline().split()[-1] for _ in range(2))
+        return address, token, process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+        if process.stdout is not None:
+            process.stdout.close()

@@ -9,6 +9,8 @@ from typing import Any
 from unittest import SkipTest
 from urllib.parse import quote, urlencode
 
+import httpx
+import jsonschema
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
@@ -17,6 +19,7 @@ from schemathesis import GenerationMode
 
 from tacit.server import make_app
 from tests.server.conftest import House
+from tests.server.reply_check import check_reply
 
 EXAMPLES = 4
 # each route of the document; a route that is new is named here too
@@ -67,6 +70,45 @@ def test_the_document_is_one_and_names_every_route(house: House) -> None:
             assert verb["summary"]
             if path != "/health":
                 assert "application/problem+json" in verb["responses"]["default"]["content"]
+
+
+def test_every_reply_has_a_schema_and_every_route_but_two_needs_the_token(house: House) -> None:
+    document = document_of(house)
+    assert document["security"] == [{"token": []}]
+    assert document["components"]["securitySchemes"]["token"]["scheme"] == "bearer"
+    for path, verbs in document["paths"].items():
+        for verb in verbs.values():
+            contents = [content for each in verb["responses"].values() for content in each.get("content", {}).values()]
+            assert contents
+            assert all(content["schema"].keys() & {"$ref", "type"} for content in contents), path
+            assert verb.get("security") == ([] if path in ("/health", "/ready") else None)
+    assert "HTTPValidationError" not in document["components"]["schemas"]
+
+
+@pytest.mark.parametrize(
+    ("record", "wrong"),
+    [
+        ({"tables": [{"name": "t", "hold": "2s"}]}, False),
+        ({"tables": [{"name": "t", "hold": "2s", "rows": 600}]}, True),
+        ({"tables": [{"name": "t"}]}, True),
+        ({"tables": [{"name": "t", "hold": 2}]}, True),
+        ({"tables": [], "more": 1}, True),
+    ],
+)
+def test_a_reply_that_is_not_as_declared_is_noticed(record: Any, wrong: bool) -> None:
+    reply = httpx.Response(200, json=record)
+    if not wrong:
+        check_reply("GET", "/api/v1/tables", reply)
+        return
+    with pytest.raises(jsonschema.ValidationError):
+        check_reply("GET", "/api/v1/tables", reply)
+
+
+def test_a_status_or_a_type_that_is_not_declared_is_noticed() -> None:
+    with pytest.raises(AssertionError, match="does not declare"):
+        check_reply("GET", "/health", httpx.Response(500, text="no"))
+    with pytest.raises(AssertionError, match="text/html"):
+        check_reply("GET", "/api/v1/answers/7.csv", httpx.Response(200, html="no"))
 
 
 @pytest.mark.parametrize(("ending", "media_type"), [("csv", "text/csv"), ("svg", "image/svg+xml")])

@@ -2,9 +2,7 @@
 
 import signal
 import socket
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -17,30 +15,6 @@ import tacit
 from tacit.errors import InvalidParameter
 from tacit.server import Listening, check_listening, own_hosts, serve
 from tacit.server.listening import _socket
-
-SERVING = "import sys; from tacit.cli.app import main; main(['serve', '--port', '0', *sys.argv[1:]])"
-
-
-@pytest.fixture
-def serving(folder: Path) -> Iterator[Callable[..., tuple[str, str, "subprocess.Popen[str]"]]]:
-    """Start `tacit serve` in the folder; return its address, its token and its process."""
-    started: list[subprocess.Popen[str]] = []
-
-    def start(*words: str) -> tuple[str, str, "subprocess.Popen[str]"]:
-        process = subprocess.Popen(
-            [sys.executable, "-c", SERVING, *words], cwd=folder, stdout=subprocess.PIPE, text=True
-        )
-        started.append(process)
-        assert process.stdout is not None
-        token, address = (process.stdout.readline().split()[-1] for _ in range(2))
-        return address, token, process
-
-    yield start
-    for process in started:
-        process.kill()
-        process.wait()
-        if process.stdout is not None:
-            process.stdout.close()
 
 
 def test_a_newcomer_gets_an_answer_over_http_and_the_server_stops_when_told(serving: Callable[..., tuple]) -> None:

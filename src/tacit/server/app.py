@@ -9,7 +9,6 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import PlainTextResponse
-from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
 from tacit import __version__
@@ -24,7 +23,18 @@ from tacit.server.mcp import add_mcp_route
 from tacit.server.pages import Visits, add_pages, problem_page
 from tacit.server.problems import MEDIA_TYPE, Problem, misdirected, unknown
 from tacit.server.records import add_record_routes
-from tacit.server.replies import KEY_DOCUMENT, body_of, json_reply, question_document, read_key
+from tacit.server.replies import KEY_DOCUMENT, Who, body_of, json_reply, question_document, read_key
+from tacit.server.reply_schemas import (
+    NOT_YET,
+    WITH_ANSWER,
+    AnswerRecord,
+    BudgetRecord,
+    PlanRecord,
+    PublicTableRecord,
+    TableNames,
+    TableRecord,
+    TypedApi,
+)
 from tacit.server.watching import Watching, add_watching_routes, asker
 
 NOTHING = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'"
@@ -54,7 +64,7 @@ def make_app(
 
     With `hosts` it answers only requests that are sent to one of them.
     """
-    app = FastAPI(
+    app = TypedApi(
         title="Tacit",
         version=__version__,
         description="Private answers about tables of people.",
@@ -66,9 +76,6 @@ def make_app(
     add_routes(app, desk, watching)
     if visits is not None:
         add_pages(app, desk, visits)
-    for route in app.routes:  # replies common to every route
-        if isinstance(route, APIRoute) and route.path != "/health":
-            route.responses.setdefault("default", {"description": "A problem (RFC 9457)", "content": {MEDIA_TYPE: {}}})
 
     async def tell(request: Request, error: Exception) -> Response:
         wants_page = "text/html" in request.headers.get("accept", "")
@@ -95,21 +102,35 @@ def add_routes(app: FastAPI, desk: Desk, watching: Watching) -> None:
     async def health() -> str:
         return "ok"
 
-    @app.get("/api/v1/tables", summary="The tables that this token may see")
+    _add_question_routes(app, desk, who)
+    add_declaring_route(app, desk, who)
+    add_curator_routes(app, desk, who)
+    add_record_routes(app, desk, who)
+    add_mcp_route(app, desk, who)
+    add_watching_routes(app, desk, who, watching)
+
+
+def _add_question_routes(app: FastAPI, desk: Desk, who: Who) -> None:
+    @app.get("/api/v1/tables", summary="The tables that this token may see", response_model=TableNames)
     async def tables(request: Request) -> Response:
         return json_reply({"tables": desk.listed(await who(request))})
 
-    @app.get("/api/v1/tables/{table}", summary="The declaration of a table, its clock, and the rest of its budget")
+    described = "The declaration of a table, its clock, and the rest of its budget"
+
+    @app.get("/api/v1/tables/{table}", summary=described, response_model=TableRecord)
     async def table(request: Request, table: str) -> Response:
         return json_reply(await desk.described(await who(request), table))
 
-    @app.get("/api/v1/tables/{table}/budget", summary="The amount that this token may still spend on a table")
+    room = "The amount that this token may still spend on a table"
+
+    @app.get("/api/v1/tables/{table}/budget", summary=room, response_model=BudgetRecord)
     async def budget(request: Request, table: str) -> Response:
         return json_reply(await desk.budget(await who(request), table))
 
     @app.post(
         "/api/v1/tables/{table}/plan",
         summary="The cost and the expected error of an answer: free",
+        response_model=PlanRecord,
         openapi_extra={"requestBody": question_document(may_answer=False)},
     )
     async def plan(request: Request, table: str) -> Response:
@@ -119,6 +140,8 @@ def add_routes(app: FastAPI, desk: Desk, watching: Watching) -> None:
     @app.post(
         "/api/v1/tables/{table}/questions",
         summary="An answer, charged, on the table's public clock",
+        response_model=AnswerRecord,
+        responses=WITH_ANSWER,
         openapi_extra={"requestBody": question_document(may_answer=True), "parameters": [KEY_DOCUMENT]},
     )
     async def questions(request: Request, table: str) -> Response:
@@ -127,20 +150,21 @@ def add_routes(app: FastAPI, desk: Desk, watching: Watching) -> None:
         wording = read_wording(await body_of(request), may_answer=True)
         return _given(await desk.ask(person, table, wording, key), key)
 
-    @app.get("/api/v1/public/{name}", summary="The declaration of a public table that may be joined")
+    joined = "The declaration of a public table that may be joined"
+
+    @app.get("/api/v1/public/{name}", summary=joined, response_model=PublicTableRecord)
     async def public(request: Request, name: str) -> Response:
         return json_reply(await desk.public(await who(request), name))
 
-    @app.get("/api/v1/questions/{key:path}", summary="The answer to a question that was asked with this key")
+    @app.get(
+        "/api/v1/questions/{key:path}",
+        summary="The answer to a question that was asked with this key",
+        response_model=AnswerRecord,
+        responses={**WITH_ANSWER, **NOT_YET},
+    )
     async def question(request: Request, key: str) -> Response:
         given = await desk.again(await who(request), key)
         return json_reply({"answer": "not yet"}, 202) if given is None else _given(given, key)
-
-    add_declaring_route(app, desk, who)
-    add_curator_routes(app, desk, who)
-    add_record_routes(app, desk, who)
-    add_mcp_route(app, desk, who)
-    add_watching_routes(app, desk, who, watching)
 
 
 def _as_problem(error: Exception) -> Problem:

@@ -39,6 +39,7 @@ from tacit.server.access import Verb, require, sees
 from tacit.server.desk import Desk
 from tacit.server.problems import Problem, unknown
 from tacit.server.replies import Who, body_of, json_reply, object_document
+from tacit.server.reply_schemas import DeclaredTable, EndedToken, GrantRecord, NewToken, PeopleRecord, PersonRecord
 from tacit.tables import (
     BYTES_MAX,
     CatalogEntry,
@@ -76,7 +77,9 @@ GRANTED = ("table", "reason")
 
 
 def add_curator_routes(app: FastAPI, desk: Desk, who: Who) -> None:
-    @app.get("/api/v1/people", summary="People, their roles, and their tokens, without secrets")
+    people = "People, their roles, and their tokens, without secrets"
+
+    @app.get("/api/v1/people", summary=people, response_model=PeopleRecord)
     async def everyone(request: Request) -> Response:
         person = await who(request)
         require_all(person, "audit")
@@ -85,6 +88,7 @@ def add_curator_routes(app: FastAPI, desk: Desk, who: Who) -> None:
     @app.delete(
         "/api/v1/tokens/{id}",
         summary="End a token by its id, everywhere and at once",
+        response_model=EndedToken,
         openapi_extra={"parameters": [{"name": "reason", "in": "query", "required": True, "schema": _REASON}]},
     )
     async def end_token(request: Request, id: str) -> Response:
@@ -95,29 +99,29 @@ def add_curator_routes(app: FastAPI, desk: Desk, who: Who) -> None:
 
     let = "Let a person in, say anew what they may do, or end their time"
     make = "Make a token for a person: only this reply contains its secret"
-    add_act(app, desk, who, Act("people", let, PEOPLE, ("name", "reason"), let_in))
-    add_act(app, desk, who, Act("tokens", make, TOKENS, ("name", "reason"), make_token))
-    add_act(
-        app, desk, who, Act("grants", "Set a budget from now on: grant, lower or revoke it", GRANTS, GRANTED, grant)
-    )
+    give = "Set a budget from now on: grant, lower or revoke it"
+    add_act(app, desk, who, Act("people", let, PEOPLE, ("name", "reason"), let_in, PersonRecord))
+    add_act(app, desk, who, Act("tokens", make, TOKENS, ("name", "reason"), make_token, NewToken))
+    add_act(app, desk, who, Act("grants", give, GRANTS, GRANTED, grant, GrantRecord))
 
 
 @dataclass(frozen=True)
 class Act:
-    """An act of a curator: its path, its names and the needed ones of these, and what it does with them."""
+    """An act of a curator: its path, its names and the needed ones of these, what it does with them, and its reply."""
 
     path: str
     summary: str
     names: Mapping[str, Any]
     needed: tuple[str, ...]
     run: Callable[[Desk, Person, Mapping[str, Any]], dict[str, Any]]
+    reply: Any  # the record's type
 
 
 def add_act(app: FastAPI, desk: Desk, who: Who, act: Act) -> None:
     """Add the route of an act about all tables, or of a grant, which checks its own."""
     body = object_document(act.names, act.needed)
 
-    @app.post(f"/api/v1/{act.path}", summary=act.summary, openapi_extra={"requestBody": body})
+    @app.post(f"/api/v1/{act.path}", summary=act.summary, response_model=act.reply, openapi_extra={"requestBody": body})
     async def acted(request: Request) -> Response:
         person = await who(request)
         (require if act.needed is GRANTED else require_all)(person, "curate")
@@ -267,7 +271,7 @@ FILES_MAX = 200
 
 def add_declaring_route(app: FastAPI, desk: Desk, who: Who) -> None:
     summary = "Declare a table, for life: as a line in the catalog would"
-    add_act(app, desk, who, Act("tables", summary, OPTIONS, ("name", "source", "unit"), declare))
+    add_act(app, desk, who, Act("tables", summary, OPTIONS, ("name", "source", "unit"), declare, DeclaredTable))
 
 
 def declare(desk: Desk, curator: Person, record: Mapping[str, Any]) -> dict[str, Any]:

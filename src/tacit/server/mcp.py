@@ -20,6 +20,7 @@ from tacit.options import BODY_BYTES_MAX, OPTIONS, read_wording
 from tacit.server.desk import KEY_BYTES, Desk, told
 from tacit.server.problems import Problem
 from tacit.server.replies import Who, body_of, json_reply, read_key
+from tacit.server.reply_schemas import JsonRpcReply
 
 VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")  # of the protocol, the newest first
 PARSE_ERROR, INVALID_REQUEST, NO_METHOD, INVALID_PARAMS = -32700, -32600, -32601, -32602
@@ -78,7 +79,13 @@ def add_mcp_route(app: FastAPI, desk: Desk, who: Who) -> None:
     """Add the agent's door."""
     body = {"required": True, "content": {"application/json": {"schema": {"type": "object"}}}}
 
-    @app.post("/mcp", summary="The same verbs for agents (MCP, JSON-RPC 2.0)", openapi_extra={"requestBody": body})
+    @app.post(
+        "/mcp",
+        summary="The same verbs for agents (MCP, JSON-RPC 2.0)",
+        response_model=JsonRpcReply,
+        responses={202: {"description": "A notification, which has no reply"}},
+        openapi_extra={"requestBody": body},
+    )
     async def mcp(request: Request) -> Response:
         person = await who(request)
         reply = await replied(desk, person, await body_of(request))

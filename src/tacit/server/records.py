@@ -19,6 +19,7 @@ from tacit.server.access import VERBS, require, sees
 from tacit.server.desk import Desk
 from tacit.server.problems import Problem, unknown
 from tacit.server.replies import Who, json_reply, number_of
+from tacit.server.reply_schemas import TEXT_OF_CSV, TEXT_OF_SVG, CertificateRecord, EntriesPage, text_as
 
 PAGE_ENTRIES = 500  # looked at for one reply
 PAGE_BYTES_MAX = 4 << 20
@@ -36,6 +37,7 @@ def add_record_routes(app: FastAPI, desk: Desk, who: Who) -> None:
     @app.get(
         "/api/v1/ledger",
         summary="Entries of the ledger: one's own, or all for curators and auditors",
+        response_model=EntriesPage,
         openapi_extra={"parameters": [_FROM_DOCUMENT]},
     )
     async def ledger(request: Request) -> Response:
@@ -43,7 +45,9 @@ def add_record_routes(app: FastAPI, desk: Desk, who: Who) -> None:
         first = number_of(request.query_params.get("from", "1"), "entry")
         return json_reply(await desk.aside(lambda: page(desk.ledger, person, first)))
 
-    @app.get("/api/v1/answers/{number}/certificate", summary="The signed certificate of an answer")
+    signed = "The signed certificate of an answer"
+
+    @app.get("/api/v1/answers/{number}/certificate", summary=signed, response_model=CertificateRecord)
     async def certificate(request: Request, number: str) -> Response:
         return json_reply(await desk.certificate(await who(request), number_of(number, "answer")))
 
@@ -51,23 +55,23 @@ def add_record_routes(app: FastAPI, desk: Desk, who: Who) -> None:
         "/api/v1/answers/{number}.csv",
         summary="An answer's numbers with their error bars, as CSV",
         response_class=Response,
-        responses=_text_as("text/csv"),
+        responses=text_as(TEXT_OF_CSV),
     )
     async def as_csv(request: Request, number: str) -> Response:
         answer = await kept(desk, await who(request), number_of(number, "answer"))
         headers = {"Content-Disposition": f'attachment; filename="answer-{int(number)}.csv"'}
-        return Response(answer.to_csv(), 200, headers, media_type="text/csv; charset=utf-8")
+        return Response(answer.to_csv(), 200, headers, media_type=f"{TEXT_OF_CSV}; charset=utf-8")
 
     @app.get(
         "/api/v1/answers/{number}.svg",
         summary="An answer's picture",
         response_class=Response,
-        responses=_text_as("image/svg+xml"),
+        responses=text_as(TEXT_OF_SVG),
     )
     async def as_svg(request: Request, number: str) -> Response:
         answer = await kept(desk, await who(request), number_of(number, "answer"))
         drawn = await desk.aside(lambda: _svg(answer))
-        return Response(drawn, 200, dict(SVG_HEADERS), media_type="image/svg+xml")
+        return Response(drawn, 200, dict(SVG_HEADERS), media_type=TEXT_OF_SVG)
 
 
 def page(ledger: Ledger, person: Person, first: int) -> dict[str, Any]:
@@ -184,11 +188,6 @@ def _svg(answer: Answer) -> str:
             raise Problem("unavailable", 503, str(problem).partition("\n")[0], "ask the curator") from None
         raise
     return found
-
-
-def _text_as(media_type: str) -> dict[int | str, dict[str, Any]]:
-    """Return what OpenAPI says of a reply that is a text of another type than JSON."""
-    return {200: {"description": "OK", "content": {media_type: {"schema": {"type": "string"}}}}}
 
 
 _FROM_DOCUMENT = {
