@@ -29,7 +29,6 @@ def narrowed(value: sql.Typed) -> sql.Typed:
 
 
 def signed_as(size: sql.Typed, value: sql.Typed) -> sql.Typed:
-    """Return a size with the sign of a value."""
     return sql.cases((value < 0, -size), else_=size)
 
 
@@ -68,7 +67,6 @@ def root_length(squares: sql.Typed, coarse: sql.Typed) -> sql.Typed:
 
 
 def sum_length(sizes: sql.Typed) -> sql.Typed:
-    """Return a sum of sizes, or LENGTH_MOST if it is larger."""
     return narrowed(sql.least(sizes, whole(LENGTH_MOST)))
 
 

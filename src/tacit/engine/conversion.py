@@ -52,7 +52,6 @@ def type_name(kind: Kind) -> str:
 
 
 def nothing(kind: Kind) -> sql.Typed:
-    """Return NULL of a kind."""
     return sql.null(type_name(kind))
 
 

@@ -66,7 +66,6 @@ class StoredRows:
     publics: Mapping[str, PublicTable] = field(default_factory=dict)
 
     def declaration(self, relation: Relation) -> Declaration:
-        """Return what is public about a relation."""
         public = {digest: public_declaration(table) for digest, table in self.publics.items()}
         return declaration_of(relation, {**self.declarations, **public})
 
@@ -279,7 +278,6 @@ def key_name(index: int) -> str:
 
 
 def kinds_of(source: Source) -> dict[str, Kind]:
-    """Return what each readable column of a source yields."""
     return {each: kind_of_column(each, facts) for each, facts in source.columns.items() if facts.type != "other"}
 
 

@@ -75,7 +75,6 @@ class EmbeddedEngine:
 
     @property
     def source(self) -> Source:
-        """The source that it reads."""
         return self._source
 
     def refuse_changes(self) -> None:
@@ -84,7 +83,6 @@ class EmbeddedEngine:
         refuse_without_folder()
 
     def stamp(self) -> str | None:
-        """Return a text that changes when the source's files are written; None if it has no files. Reads no row."""
         return self._source.stamp()
 
     @contextmanager
@@ -94,7 +92,6 @@ class EmbeddedEngine:
             yield
 
     def aggregate(self, plan: Plan, salt: str) -> ExactTable:
-        """Return each group's exact sums, every unit bounded."""
         return joined(list(self.parts(plan, salt)))
 
     def parts(self, plan: Plan, salt: str) -> Generator[ExactTable, None, None]:
@@ -270,7 +267,6 @@ def is_digest(part: Any) -> bool:
 
 
 def _table_of(found: pa.Table, plan: Plan, names: list[str]) -> ExactTable:
-    """Return fetched sums by group."""
     return (_found_groups if plan.public_keys is None else _listed_groups)(found, plan, names)
 
 

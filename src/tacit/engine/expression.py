@@ -68,7 +68,6 @@ def _cell(expression: Expression, table: sql.Relation, kinds: Kinds) -> Cell:
 
 
 def read_column(table: sql.Relation, name: str, kind: Kind) -> Cell:
-    """Return a column as what it was declared to be, total on everything an engine can store there."""
     return convert(_stored_cell(table[name]), kind, name=name)
 
 

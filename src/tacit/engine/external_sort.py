@@ -76,7 +76,6 @@ class SortedRecords:
             yield self._words_of(block)
 
     def close(self) -> None:
-        """Free the memory and close the file."""
         self._held.clear()
         self._file.close()
 
@@ -268,7 +267,6 @@ class SpillFile:
         return np.memmap(self._file, dtype=kind, mode="r")
 
     def close(self) -> None:
-        """Close the file, which is then gone."""
         if self._file is not None:
             self._file.close()
 

@@ -214,12 +214,10 @@ def with_orders(rows: sql.Relation, keys: list[str], values: list[str], salt: st
 
 
 def group_order(rows: sql.Relation, keys: list[str], salt: str) -> sql.Typed:
-    """Return the order in which a unit's groups are kept."""
     return _salted(rows, [UNIT, *keys], salt)
 
 
 def row_order(rows: sql.Relation, keys: list[str], values: list[str], salt: str) -> sql.Typed:
-    """Return the order in which a unit's rows of one group are kept."""
     return _salted(rows, [UNIT, *keys, *values], salt)
 
 

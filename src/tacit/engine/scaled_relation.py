@@ -20,12 +20,10 @@ from tacit.query import Kind
 
 
 def fine_name(index: int) -> str:
-    """Return the name of a cell's number of vector `index`."""
     return f"fine_{index}"
 
 
 def length_name(index: int) -> str:
-    """Return the name of the length of vector `index`, of the whole unit."""
     return f"length_{index}"
 
 
@@ -37,11 +35,9 @@ class OverUnit:
         self._window = sql.window(group_by=[UNIT])
 
     def total(self, value: sql.Typed) -> sql.Typed:
-        """Return the sum over the unit's cells."""
         return value if self.is_row else value.sum().over(self._window)
 
     def top(self, value: sql.Typed) -> sql.Typed:
-        """Return the largest of the unit's cells."""
         return value if self.is_row else value.max().over(self._window)
 
     def is_first(self) -> sql.Typed:
@@ -117,7 +113,6 @@ def with_lengths(cells: sql.Relation, norms: Mapping[int, Literal[1, 2]], over: 
 
 
 def coarse_name(index: int) -> str:
-    """Return the name of how many digits are left out of vector `index` before it is squared."""
     return f"coarse_{index}"
 
 
@@ -146,7 +141,6 @@ def scaled_names(plan: Plan) -> list[str]:
 
 
 def total_names(plan: Plan) -> list[str]:
-    """Return the names of a plan's totals."""
     vectors = plan.scaling.vectors if plan.scaling else ()
     return [name(index) for index, _ in _with_totals(vectors) for name in (kept_name, cut_name)]
 

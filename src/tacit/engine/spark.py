@@ -68,7 +68,6 @@ class SparkEngine:
 
     @property
     def source(self) -> Source:
-        """The source that stands for the rows in Spark."""
         return self._source
 
     def refuse_changes(self) -> None:
@@ -94,7 +93,6 @@ class SparkEngine:
                     self._frames.clear()
 
     def aggregate(self, plan: Plan, salt: str) -> ExactTable:
-        """Return each group's exact sums, every unit bounded."""
         return joined(list(self.parts(plan, salt)))
 
     def parts(self, plan: Plan, salt: str) -> Generator[ExactTable, None, None]:
@@ -130,7 +128,6 @@ class SparkEngine:
         yield found[0]
 
     def path_of(self, plan: Plan) -> ExecutionPath:
-        """Return the path that each part takes."""
         return self._embedded.path_of(plan)
 
     def _aggregate(self, plan: Plan, salt: str) -> Iterator[ExactTable]:

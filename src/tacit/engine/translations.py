@@ -128,7 +128,6 @@ def _cast(run: Callable[[Cell, Kind], sql.Typed]) -> Run:
 
 
 def _matches(text: sql.Typed, pattern: Pattern) -> sql.Typed:
-    """Return whether all of the text matches the pattern."""
     if pattern.escape is None:
         return text.like("".join(part.value if isinstance(part, Wild) else part for part in pattern.parts))
     return text.re_search("(?s)^" + "".join(_regular(part) for part in pattern.parts) + "$")
@@ -164,17 +163,7 @@ _WHOLE_FROM = "9007199254740992"  # from 2^53 on a float has no places to round
 
 def _magnitude(call: TranslatedCall) -> sql.Typed:
     (cell,) = call.cells
-    return settle_int(_wide(cell).abs()) if call.kind.type == "int" else cell.value.abs()
-
-
-def _floor(call: TranslatedCall) -> sql.Typed:
-    (cell,) = call.cells
-    return settle_int(cell.value.floor())
-
-
-def _ceil(call: TranslatedCall) -> sql.Typed:
-    (cell,) = call.cells
-    return settle_int(cell.value.ceil())
+    return settle_int(cell.value.cast("decimal(19, 0)").abs()) if call.kind.type == "int" else cell.value.abs()
 
 
 def _round(call: TranslatedCall) -> sql.Typed:
@@ -216,10 +205,6 @@ def _round_left_of_point(cell: Cell, zeros: int) -> sql.Typed:
     left = sql.literal("1" + "0" * zeros).cast(type_name(decimal(zeros + 1, 0)))
     moved = product(widen(cell, kind), right)
     return product(moved.cast(type_name(decimal(kind.digits - kind.scale + 1, 0))), left)
-
-
-def _wide(cell: Cell) -> sql.Typed:
-    return cell.value.cast("decimal(19, 0)")
 
 
 def _float(written: str) -> sql.Typed:
@@ -275,10 +260,6 @@ def _where_short(text: sql.Typed, size: sql.Typed) -> sql.Typed:
 
 _FIRST, _LAST = datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999_999)  # noqa: DTZ001 - no zones here
 _MONTHS = {"year": 12, "quarter": 3, "month": 1}
-
-
-def _part_sql(call: TranslatedCall) -> sql.Typed:
-    return _part_of(call.cells[1].value, str(call.constant(0)))
 
 
 def _part_of(time: sql.Typed, part: str) -> sql.Typed:
@@ -360,8 +341,7 @@ _strftime = sql.function("strftime", "string")
 
 def _whole_quotient_sql(call: TranslatedCall) -> sql.Typed:
     top, bottom = (cell.value.cast("int64") for cell in call.cells)
-    constant = call.call.arguments[1]
-    if isinstance(constant, Value) and constant.value not in (0, -1):
+    if _is_safe_divisor(call.call.arguments[1]):
         return top // bottom
     # an engine raises on 0, and on the least int // −1, which does not fit
     safe = sql.cases((bottom.isin([0, -1]), nothing(call.kind)), else_=bottom)
@@ -396,10 +376,6 @@ def _power(call: TranslatedCall) -> sql.Typed:
     return Cell(sql.cases((is_infinite, infinite), else_=power), FLOAT, raw=True).settled().value
 
 
-def _time_as_text(call: TranslatedCall) -> sql.Typed:
-    return _strftime(call.cells[0].value.cast("timestamp(6)"), sql.literal(str(call.constant(1))))
-
-
 TRANSLATIONS: dict[str, Translation] = {
     "=": Translation(_compared_sql(operator.eq)),
     "<>": Translation(_compared_sql(operator.ne)),
@@ -425,7 +401,9 @@ TRANSLATIONS: dict[str, Translation] = {
     "log10": Translation(_real_function("log10", _above_zero)),
     "log2": Translation(_real_function("log2", _above_zero)),
     "power": Translation(_power),
-    "strftime": Translation(_time_as_text),
+    "strftime": Translation(
+        lambda call: _strftime(call.cells[0].value.cast("timestamp(6)"), sql.literal(str(call.constant(1))))
+    ),
     "negate": Translation(_negation, takes_raw=True),
     "case": Translation(_case_sql, takes_raw=True),
     "coalesce": Translation(lambda call: sql.coalesce(*call.values(call.kind))),
@@ -438,13 +416,13 @@ TRANSLATIONS: dict[str, Translation] = {
     "greatest": Translation(lambda call: sql.greatest(*call.values(call.kind))),
     "abs": Translation(_magnitude, takes_raw=True),
     "round": Translation(_round, takes_raw=True),
-    "floor": Translation(_floor, takes_raw=True),
-    "ceil": Translation(_ceil, takes_raw=True),
+    "floor": Translation(lambda call: settle_int(call.cells[0].value.floor()), takes_raw=True),
+    "ceil": Translation(lambda call: settle_int(call.cells[0].value.ceil()), takes_raw=True),
     "length": Translation(lambda call: call.cells[0].value.length()),
     "substring": Translation(_substring),
     "concat": Translation(_concat),
     "replace": Translation(_replace),
-    "extract": Translation(_part_sql),
+    "extract": Translation(lambda call: _part_of(call.cells[1].value, str(call.constant(0)))),
     "date_trunc": Translation(_start),
     "date_diff": Translation(_difference_sql),
     "add_interval": Translation(_moved_sql),

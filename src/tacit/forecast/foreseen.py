@@ -40,7 +40,6 @@ class ForeseenError:
 
     @property
     def whole(self) -> float:
-        """All of it together."""
         return math.hypot(self.noise, self.total, self.scaling)
 
     @property
@@ -179,7 +178,6 @@ class _Outlooks:
         return counting
 
     def _fine(self, index: int) -> float:
-        """The size of a fine step in steps."""
         return float(Fraction(2) ** -self.vector(index).shift)
 
     def _kept(self, index: int) -> float:

@@ -132,7 +132,11 @@ def _groups(plan: Plan) -> list[str]:
         return ["Groups: one, the whole table."]
     if plan.choice is not None:
         return []
-    least = f"groups with fewer than about {least_shown(plan):,} units are hidden" if _finds_groups(plan) else ""
+    least = (
+        f"groups with fewer than about {least_shown(plan):,} units are hidden"
+        if plan.threshold is not None or plan.found_by
+        else ""
+    )
     if plan.threshold is not None:
         return [f"Groups: found privately; {least} (δ = {show(plan.threshold.delta)})."]
     if any(not fact.entry for fact in plan.found_by):
@@ -143,17 +147,13 @@ def _groups(plan: Plan) -> list[str]:
     return [f"Groups: {_many(count, 'public key')}, all shown, empty ones with noise."]
 
 
-def _finds_groups(plan: Plan) -> bool:
-    return plan.threshold is not None or bool(plan.found_by)
-
-
 def _release(number: int, release: NoisyRelease, plan: Plan) -> list[str]:
     far = release.sensitivity
     law = f"{NOISES[release.noise]} {show(release.scale)}" if release.noise in NOISES else _staircase(release)
     of = "" if release.share == 1 else f", {show(release.share)} of the loss"
     return [
         f"Release {number}: {_what(release, plan)}{of}.",
-        f"  sensitivity: L0 {far.l0}, L1 {far.l1:,}, L2 {_root(far.l2_squared)}, L∞ {far.linf:,} (in steps); "
+        f"  sensitivity: L0 {far.l0}, L1 {far.l1:,}, L2 {far.l2_squared**0.5:,.6g}, L∞ {far.linf:,} (in steps); "
         f"discrete {law} on each.",
     ]
 
@@ -260,10 +260,6 @@ def _promise(plan: Plan) -> list[str]:
     if isinstance(loss, PureLoss):
         lines.append("Pure: the promise holds without exception (δ = 0).")
     return lines
-
-
-def _root(squared: int) -> str:
-    return f"{squared**0.5:,.6g}"
 
 
 def learned_words(facts: Sequence[Fact]) -> str:

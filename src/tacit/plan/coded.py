@@ -71,7 +71,6 @@ class CodedColumn:
             )
 
     def _has_edges(self, height: int) -> bool:
-        """Whether the edges rise and cover the whole range."""
         rising = all(low < high for low, high in zip(self.edges, self.edges[1:], strict=False))
         return len(self.edges) >= 2 and rising and self.edges[0] == 0 and self.edges[-1] == height + 1
 
@@ -156,12 +155,10 @@ class Scores:
 
     @property
     def classes(self) -> int:
-        """How many residuals a row has."""
         return len(self.intercept)
 
     @property
     def columns(self) -> tuple[int, ...]:
-        """The columns that are in the model."""
         return tuple(index for index, table in enumerate(self.tables) if table is not None)
 
     @property
@@ -223,7 +220,6 @@ class ScoreCells:
 
     @property
     def size(self) -> int:
-        """How many sums there are."""
         return (len(self.edges) + 1) * (2 if self.by_class else 1)
 
     @property
@@ -247,7 +243,6 @@ class ChanceCells:
 
     @property
     def size(self) -> int:
-        """How many sums there are."""
         return 3 * (len(self.edges) + 1)
 
     @property
@@ -274,7 +269,6 @@ class ErrorSums:
 
     @property
     def size(self) -> int:
-        """How many sums there are."""
         return len(ERROR_SHIFTS)
 
     @property
@@ -301,7 +295,6 @@ class Merit:
 
     @property
     def size(self) -> int:
-        """A sum."""
         return 1
 
     @property
@@ -347,7 +340,6 @@ class MomentBlock:
         return UNIT // 2 if self.is_square else UNIT
 
     def length(self, sizes: Sequence[int]) -> int:
-        """How many sums the block has."""
         return prod(sizes[column] for column in self.columns)
 
 

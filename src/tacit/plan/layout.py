@@ -97,7 +97,6 @@ class Layout:
 
     @property
     def measured(self) -> tuple[Measured, ...]:
-        """Every measured column."""
         return tuple(self.columns)
 
     @property
@@ -107,7 +106,6 @@ class Layout:
 
     @property
     def products(self) -> tuple[Product, ...]:
-        """Every product that the engine adds up beside them."""
         return tuple(self.products_of)
 
     def measure(self, aggregate: Aggregate, *, degree: int, float_steps: int | None = None) -> int:

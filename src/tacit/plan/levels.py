@@ -101,7 +101,6 @@ def _sums_at(above: Kept, kept: Kept, given: _Totals) -> dict[tuple[Scalar, ...]
 
 
 def level_weights(query: Query, spend: Spend) -> dict[Kept, float]:
-    """Return how much the error of each level counts."""
     given = dict(spend.weights)
     return {kept: float(given.get(query.level_name(kept), 1)) for kept in query.levels}
 

@@ -59,7 +59,6 @@ def measured_column(
 
 
 def describe(expression: Expression) -> str:
-    """Return how an expression is named in messages."""
     return f"'{name_of(expression)}'"
 
 
@@ -112,7 +111,6 @@ def _rounding(
 
 
 def power_of_two_at_most(value: Fraction) -> Fraction:
-    """Return the largest power of two that is not above a value."""
     power = Fraction(2) ** (value.numerator.bit_length() - value.denominator.bit_length())
     return power if power <= value else power / 2
 

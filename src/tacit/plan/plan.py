@@ -86,7 +86,6 @@ class Measured:
 
     @property
     def height(self) -> int:
-        """The range in steps."""
         return self.high - self.low
 
 
@@ -120,7 +119,6 @@ class Part:
 
     @property
     def columns(self) -> tuple[int, ...]:
-        """The measured columns it is made of."""
         return tuple(column for column in (self.column, self.other) if column is not None)
 
 
@@ -349,7 +347,6 @@ class Plan:
 
     @property
     def weighed(self) -> frozenset[int]:
-        """The measured columns whose quantiles are of people, so that their rows have weights."""
         return frozenset(draw.column for draw in self.quantiles if draw.of == "people")
 
     @property

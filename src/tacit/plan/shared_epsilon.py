@@ -41,12 +41,10 @@ class PlannedTogether:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """All events of the call, for the ledger."""
         return tuple(event for plan in self.plans for event in plan.events)
 
     @property
     def asked(self) -> ApproximateLoss | None:
-        """The (epsilon, delta) that Gaussian noise was made for, without the delta of keys; None for pure noise."""
         gaussian = any(plan.noise == "gaussian" for plan in self.plans)
         return ApproximateLoss(self.spend.epsilon, self.spend.delta_noise) if gaussian else None
 
@@ -56,13 +54,11 @@ class PlannedTogether:
         return self.loss_with(())
 
     def loss_with(self, learned: Iterable[Cost]) -> Loss:
-        """Return what the call costs with the facts that it learns first."""
         keys = sum((plan.threshold.delta for plan in self.plans if plan.threshold is not None), Fraction(0))
         return loss_of(self.spend, keys=keys, noise=self.asked.delta if self.asked else Fraction(0), learned=learned)
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The identity of each plan."""
         return tuple(question_key(plan) for plan in self.plans)
 
 

@@ -125,15 +125,11 @@ def _epsilon_to_show(units: int, unit: UnitBounds, spend: Spend) -> float:
     return moves * log(unit.groups / (2 * float(spend.delta_keys))) / (units - 1)
 
 
-def _release_size(how_far: Sensitivity, *, noise: NoiseKind) -> float:
-    """Return the standard deviation of the noise at a loss of 1, in steps."""
-    return how_far.l1 * sqrt(2) if noise == "laplace" else sqrt(how_far.l2_squared / 2)
-
-
 def _release_error(output: Released, layout: Layout, how_far: Sensitivity, *, noise: NoiseKind) -> float:
     """Return about how many rows of a group the noise is worth in this output, at a loss of 1."""
     parts = layout.released[output.release]
-    size, whole = _release_size(how_far, noise=noise), float(whole_of(parts[-1], layout.columns))
+    whole = float(whole_of(parts[-1], layout.columns))
+    size = how_far.l1 * sqrt(2) if noise == "laplace" else sqrt(how_far.l2_squared / 2)  # its standard deviation
     match output:
         case CountRows() | CountUnits() | CountDistinct():
             return size * sqrt(len(parts)) / whole
@@ -249,7 +245,7 @@ def _releases(
         return tuple(_pure(parts, how_far, share, spend) for parts, how_far, share in wanted), None
     for rho in _rhos(spend, by_law=by_law):
         releases = tuple(_gaussian(parts, how_far, share, rho * share) for parts, how_far, share in wanted)
-        if by_law and not _is_beyond(releases, spend):
+        if by_law and noise_delta(tuple(each.event for each in releases), spend.epsilon) <= spend.delta_noise:
             break
     return releases, rho
 
@@ -261,11 +257,6 @@ def _rhos(spend: Spend, *, by_law: bool) -> Iterator[Fraction]:
         yield from (most * part for part in (PARTS_TRIED if spend.delta_noise < spend.delta_rho else (1,)))
     if spend.delta_noise < spend.delta_rho:
         yield rho_within(spend.epsilon, spend.delta_noise) * (1 - ROUNDING)
-
-
-def _is_beyond(releases: tuple[NoisyRelease, ...], spend: Spend) -> bool:
-    """Whether Gaussian noise keeps to epsilon only at a delta above the one the call has for it."""
-    return noise_delta(tuple(release.event for release in releases), spend.epsilon) > spend.delta_noise
 
 
 def standard_deviation(noise: NoiseKind, scale: Fraction) -> float:
@@ -288,7 +279,6 @@ def _pure(parts: tuple[Part, ...], how_far: Sensitivity, share: Fraction, spend:
 
 
 def _mean_size(scale: Fraction) -> float:
-    """Return about E|Z| of Laplace noise."""
     return 1 / sinh(1 / float(scale)) if scale > LEAST_TO_COMPARE else 0.0
 
 
@@ -312,7 +302,6 @@ def _gaussian(parts: tuple[Part, ...], how_far: Sensitivity, share: Fraction, rh
 
 
 def _root_up(value: Fraction) -> Fraction:
-    """Return a rational at or just above the square root."""
     shift = max(0, SIGMA_BITS - (value.numerator.bit_length() - value.denominator.bit_length()) // 2)
     scaled = -(-(value.numerator << 2 * shift) // value.denominator)
     return Fraction(isqrt(scaled - 1) + 1, 1 << shift)

@@ -42,7 +42,8 @@ def _spans(condition: Expression, column: str) -> tuple[Span, ...]:
                 if len(found) > SPANS_MOST:
                     return ALL
         return found if len(found) <= SPANS_MOST else ALL
-    moments = [_constant_moment(part) for part in parts[1:]]
+    constants = [part.value if isinstance(part, Value) else None for part in parts[1:]]
+    moments = [value if isinstance(value, date) else None for value in constants]
     if not moments or None in moments or parts[0] != Column(column):
         return ALL
     if condition.function == "in":
@@ -64,10 +65,6 @@ def _span_compared(function: str, moment: date | None) -> tuple[Span, ...]:
     except OverflowError:
         return ALL
     return ALL
-
-
-def _constant_moment(part: Expression) -> date | None:
-    return part.value if isinstance(part, Value) and isinstance(part.value, date) else None
 
 
 def _both(one: Span, other: Span) -> Span | None:

@@ -132,7 +132,6 @@ def _depth(relation: Relation) -> int:
 
 
 def type_of(expression: Expression, declaration: Declaration) -> Type:
-    """Return the type of a row expression about a declared table."""
     return kind_of(expression, column_kinds(declaration)).type
 
 

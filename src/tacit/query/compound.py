@@ -45,7 +45,6 @@ class Branch:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it has one level."""
         return self.levels == (tuple(key.name for key in self.query.keys),)
 
     @property

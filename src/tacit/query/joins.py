@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from tacit.errors import QueryRefused
 from tacit.privacy import whole
-from tacit.query.kind import Kind, phrase
+from tacit.query.kind import phrase
 from tacit.query.limits import steps
 from tacit.query.nodes import (
     PLACES,
@@ -52,12 +52,10 @@ class Side:
 
     @property
     def is_public(self) -> bool:
-        """Whether its rows are public."""
         return is_public(self.relation)
 
     @property
     def name(self) -> str:
-        """The table's name."""
         return self.declaration.name
 
 
@@ -80,7 +78,6 @@ class Joined:
 
 
 def public_side(table: PublicTable) -> Side:
-    """Return a public table as a side of a join."""
     return Side(PublicRows(table.name, table.digest), public_declaration(table))
 
 
@@ -241,16 +238,12 @@ def _refuse_units(left: Side, right: Side) -> None:
 
 
 def _refuse_kinds(left: Side, right: Side, here: Expression, there: Expression) -> None:
-    mine, theirs = _kind(here, left), _kind(there, right)
+    mine, theirs = (kind_of(each, column_kinds(side.declaration)) for each, side in ((here, left), (there, right)))
     if mine.type != theirs.type or (mine.type == "decimal" and mine != theirs):
         raise QueryRefused(
             f"{show(here)} of '{left.name}' is {phrase(mine)} and {show(there)} of '{right.name}' is {phrase(theirs)}: "
             "they match only as one type\nhint: declare one type for both, columns={'x': {'type': 'text'}}, or CAST one"
         )
-
-
-def _kind(expression: Expression, side: Side) -> Kind:
-    return kind_of(expression, column_kinds(side.declaration))
 
 
 # --- the columns of a join ---

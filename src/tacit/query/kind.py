@@ -25,12 +25,10 @@ class Kind:
 
     @property
     def is_number(self) -> bool:
-        """Whether arithmetic is possible."""
         return self.type in ("int", "decimal", "float")
 
     @property
     def is_time(self) -> bool:
-        """Whether it is a date or a timestamp."""
         return self.type in ("date", "timestamp")
 
 
@@ -99,7 +97,6 @@ def common(left: Kind, right: Kind, *, where: object) -> Kind:
 
 
 def phrase(kind: Kind) -> str:
-    """Return the kind in words, with its article."""
     return f"{'an' if kind.type == 'int' else 'a'} {kind.type}"
 
 

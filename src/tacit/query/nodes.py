@@ -135,7 +135,6 @@ class Ordering:
 
 
 def reordered(order: tuple[Ordering, ...], change: Callable[[Expression], Expression]) -> tuple[Ordering, ...]:
-    """Return an order with each expression changed."""
     return tuple(replace(each, expression=change(each.expression)) for each in order)
 
 
@@ -160,11 +159,9 @@ class Window:
 
     @property
     def parts(self) -> tuple[Expression, ...]:
-        """All of its expressions."""
         return (*self.arguments, *self.partition, *(each.expression for each in self.order))
 
     def changed(self, change: Callable[[Expression], Expression]) -> "Window":
-        """Return the window with each expression changed."""
         arguments, partition = tuple(map(change, self.arguments)), tuple(map(change, self.partition))
         return replace(self, arguments=arguments, partition=partition, order=reordered(self.order, change))
 

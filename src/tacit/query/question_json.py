@@ -193,7 +193,6 @@ class RowsSent:
 
     @classmethod
     def stored(cls, name: str) -> "RowsSent":
-        """Return a stored table's own rows."""
         return cls(TableRows(name), {"table": name})
 
     def joined(

@@ -192,10 +192,6 @@ def _any(call: Call, inner: RangeOf) -> Range:
     return _chosen_range(call.arguments, inner)
 
 
-def _first(call: Call, inner: RangeOf) -> Range:
-    return inner(call.arguments[0])
-
-
 def _sum_range(call: Call, inner: RangeOf) -> Range:
     (low, high), (other_low, other_high) = map(inner, call.arguments)
     return low + other_low, high + other_high
@@ -280,7 +276,7 @@ _RULES: dict[str, Callable[[Call, RangeOf], Range]] = {
     "least": _least,
     "greatest": _greatest,
     "extract": _part_range,
-    **dict.fromkeys(("nullif", "cast_float", "cast_decimal"), _first),
+    **dict.fromkeys(("nullif", "cast_float", "cast_decimal"), lambda call, inner: inner(call.arguments[0])),
     **dict.fromkeys(("round", "floor", "ceil", "cast_int"), _rounded_range),
     **dict.fromkeys(("length", "sqrt", "exp"), lambda _call, _inner: (Fraction(0), _INFINITE)),
 }

@@ -57,7 +57,6 @@ class NoisyTable:
 
     @classmethod
     def from_json(cls, text: str) -> "NoisyTable":
-        """Return the table that `to_json` wrote."""
         return cls._from_record(_read_json(text, FORMAT))
 
     @staticmethod
@@ -71,7 +70,6 @@ class NoisyTable:
 
     @classmethod
     def all_from_json(cls, text: str) -> "tuple[NoisyTable, ...]":
-        """Return the tables that `all_to_json` wrote."""
         return tuple(map(cls._from_record, _read_json(text, FORMAT_TOGETHER)["together"]))
 
     def _record(self) -> dict[str, Any]:
@@ -95,7 +93,6 @@ def keys_record(keys: Sequence[Key]) -> Sequence[Sequence[Any]]:
 
 
 def keys_from(record: Sequence[Sequence[Any]]) -> tuple[Key, ...]:
-    """Return the keys that `keys_record` wrote."""
     return tuple(tuple(_key_from_json(part) for part in key) for key in record)
 
 
@@ -116,13 +113,11 @@ def _read_json(text: str, wanted: int) -> dict[str, Any]:
 
 
 def stamp_in(text: str) -> str | None:
-    """Return the stamp that `to_json` was given, or None."""
     stamp = json.loads(text).get("stamp")
     return stamp if isinstance(stamp, str) else None
 
 
 def basis_in(text: str) -> dict[str, Any] | None:
-    """Return the basis that `to_json` was given, or None."""
     basis = json.loads(text).get("basis")
     return basis if isinstance(basis, dict) else None
 

@@ -44,7 +44,6 @@ class GroupRows:
 
     @property
     def sizes(self) -> Integers:
-        """The total weight of the rows of each group."""
         return self.weight_of(self.ends - self.starts)
 
     def weight_of(self, counts: Integers, group: Integers | None = None) -> Integers:
@@ -63,7 +62,6 @@ class GroupRows:
         return rows_below(self.before, self.starts, self.ends, self.before[self.starts] + weights)
 
     def at(self, indices: Integers) -> Integers:
-        """Return the points of some rows."""
         found: Integers = self.rows[indices].astype(np.int64) >> self.shift
         return found
 

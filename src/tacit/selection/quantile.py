@@ -145,7 +145,6 @@ class Target:
 
     @property
     def is_extreme(self) -> bool:
-        """Whether it is the least or the greatest value."""
         return self.fraction in (0, 1)
 
 

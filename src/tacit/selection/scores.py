@@ -46,7 +46,6 @@ def read_scores(scores: object, step: Fraction | None, *, least: int) -> Integer
 
 
 def read_score(score: object, step: Fraction | None) -> int:
-    """Return one score as a whole number of steps."""
     return int(read_scores([score], step, least=1)[0])
 
 
@@ -159,7 +158,6 @@ class SelectionTerms:
 
     @property
     def rate(self) -> Fraction:
-        """The loss per step."""
         return self.epsilon / self.reach
 
     def in_units(self, steps: int) -> int | float:

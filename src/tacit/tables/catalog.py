@@ -38,7 +38,6 @@ class CatalogEntry:
 
     @property
     def shown(self) -> str:
-        """The source as it may be shown."""
         return without_password(self.source)
 
 

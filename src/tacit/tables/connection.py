@@ -95,7 +95,6 @@ LISTED = 20
 
 
 def is_database(text: str) -> bool:
-    """Return whether a text names a DuckDB file, with a table of it or without."""
     found = _FILE.fullmatch(text)
     return found is not None and (found["name"] is not None or os.path.isfile(text))
 

@@ -75,5 +75,4 @@ class BatchReader:
         return con.sql(recipe.sql).to_arrow_table()
 
     def close(self) -> None:
-        """Close the engine."""
         self._backend.close()

@@ -61,7 +61,6 @@ class _Entry:
 
 
 def is_ibis(source: object) -> bool:
-    """Return whether a source is a table or an expression of Ibis."""
     return type(source).__module__.partition(".")[0] == "ibis"
 
 

@@ -112,7 +112,6 @@ class TableFacts:
 
     @property
     def full_name(self) -> str:
-        """The table's name with its schema, quoted."""
         return f"{quoted(self.schema)}.{quoted(self.name)}"
 
 

@@ -56,7 +56,6 @@ class RowBlocks:
     is_instant: bool = False
 
     def record(self) -> dict[str, Any]:
-        """Return it as JSON."""
         return {"column": self.column, "every": self.every, "zone": self.zone, "is_instant": self.is_instant}
 
 
@@ -84,7 +83,6 @@ class Declaration:
 
     @property
     def unit_column(self) -> str | None:
-        """The column of units; None if every row is a unit."""
         return None if isinstance(self.unit, RowUnit) else self.unit
 
     def public_record(self) -> dict[str, Any]:

@@ -36,11 +36,9 @@ class Relation:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of its columns, in order."""
         return tuple(self.kinds)
 
     def schema(self) -> dict[str, Type]:
-        """Return the type of each column."""
         return dict(self.kinds)
 
     def __getitem__(self, name: str) -> ColumnValue:
@@ -57,7 +55,6 @@ class Relation:
         return Select(self, {**{name: self[name] for name in self.kinds}, **self._given(given, named)})
 
     def drop(self, *names: str) -> "Relation":
-        """Return all columns but these."""
         return Select(self, {name: self[name] for name in self.kinds if name not in names}) if names else self
 
     def filter(self, conditions: Typed | Sequence[Typed]) -> "Relation":
@@ -65,7 +62,6 @@ class Relation:
         return Filter(self, [conditions] if isinstance(conditions, Typed) else conditions)
 
     def distinct(self) -> "Relation":
-        """Return each different row once."""
         return DistinctRows(self)
 
     def group_by(self, *keys: Given) -> "Grouped":
@@ -73,11 +69,9 @@ class Relation:
         return Grouped(self, list(self._listed(keys)))
 
     def agg(self, /, *given: Given, **named: Typed | Constant) -> "Relation":
-        """Return one row of aggregates of all rows."""
         return Aggregation(self, [], self._given(given, named))
 
     def count(self) -> Typed:
-        """Return the number of rows, an aggregate."""
         return Typed(("COUNT(*)",), INT64)
 
     def inner_join(self, right: "Relation", matches: Typed | Sequence[Typed]) -> "Relation":
@@ -121,11 +115,9 @@ class Relation:
         return list(found.values())
 
     def stored(self) -> "list[Stored]":
-        """Return the stored tables that it reads, each once."""
         return list({each.full_name: each for each in self.tables() if isinstance(each, Stored)}.values())
 
     def lent(self) -> "list[Lent]":
-        """Return the Arrow tables that it reads."""
         return [each for each in self.tables() if isinstance(each, Lent)]
 
     def columns_named(self) -> set[str]:
@@ -158,7 +150,6 @@ class Stored(Relation):
 
     @property
     def full_name(self) -> str:
-        """The name by which SQL reads it."""
         return ".".join(quoted(each) for each in (*self.database, self.name))
 
 
@@ -185,7 +176,6 @@ class Select(Relation):
         self.given = given
 
     def values(self) -> Iterable[Typed]:
-        """Return the selected values."""
         return self.given.values()
 
 
@@ -199,7 +189,6 @@ class Filter(Relation):
         self.conditions = conditions
 
     def values(self) -> Iterable[Typed]:
-        """Return the conditions."""
         return self.conditions
 
 
@@ -233,7 +222,6 @@ class Aggregation(Relation):
         super().__init__({name: value.dtype for name, value in (self.keys | dict(given)).items()}, source)
 
     def values(self) -> Iterable[Typed]:
-        """Yield the keys and the aggregates."""
         return itertools.chain(self.keys.values(), self.given.values())
 
 
@@ -252,7 +240,6 @@ class JoinedRows(Relation):
         self.left, self.right, self.matches, self.how = left, right, matches, how
 
     def values(self) -> Iterable[Typed]:
-        """Yield the conditions of a match, and the columns of both sides."""
         own = (self.left[name] for name in self.left.columns)
         return itertools.chain(self.matches, own, (self.right[name] for name in self.right.columns))
 
@@ -264,7 +251,6 @@ Scope = tuple[tuple[Relation, str], ...]  # the relations that a SELECT reads, e
 
 
 def sql_of(relation: Relation) -> str:
-    """Return a relation as SQL."""
     return _Writer(relation).sql
 
 
@@ -382,12 +368,10 @@ class Connection:
         return Stored(name, {row[0]: stored(row[1]) for row in rows}, self, database)
 
     def run(self, relation: Relation) -> Any:
-        """Return a relation as a result of DuckDB's, which is read as Arrow."""
         self.lend(relation)
         return self.con.sql(sql_of(relation))
 
     def to_arrow(self, relation: Relation) -> pa.Table:
-        """Return the rows of a relation."""
         found: pa.Table = self.run(relation).to_arrow_table()
         return found
 
@@ -408,7 +392,6 @@ class Connection:
                     weakref.finalize(each, self._forgotten.append, each.name).atexit = False
 
     def close(self) -> None:
-        """Close DuckDB's connection."""
         self.con.close()
 
 

@@ -67,35 +67,27 @@ class Type:
         return self.kind in _DIGITS
 
     def is_floating(self) -> bool:
-        """Whether it holds floats."""
         return self.kind in ("float32", "float64")
 
     def is_decimal(self) -> bool:
-        """Whether it holds decimals."""
         return self.kind == "decimal"
 
     def is_string(self) -> bool:
-        """Whether it holds texts."""
         return self.kind == "string"
 
     def is_boolean(self) -> bool:
-        """Whether it holds truth values."""
         return self.kind == "boolean"
 
     def is_binary(self) -> bool:
-        """Whether it holds bytes."""
         return self.kind == "binary"
 
     def is_uuid(self) -> bool:
-        """Whether it holds UUIDs."""
         return self.kind == "uuid"
 
     def is_date(self) -> bool:
-        """Whether it holds days."""
         return self.kind == "date"
 
     def is_timestamp(self) -> bool:
-        """Whether it holds times of a day."""
         return self.kind == "timestamp"
 
 

@@ -52,11 +52,9 @@ class Typed:
         self.pieces, self.dtype, self.label = pieces, dtype, label
 
     def type(self) -> Type:
-        """Return the type of what it gives."""
         return self.dtype
 
     def name(self, label: str) -> "Typed":
-        """Return the same value as a column of this name."""
         return Typed((self,), self.dtype, label)
 
     def cast(self, to: Type | str) -> "Typed":
@@ -148,7 +146,6 @@ class Typed:
         return compared(self, "IS NOT DISTINCT FROM", other)
 
     def between(self, low: "Typed | Constant", high: "Typed | Constant") -> "Typed":
-        """Return whether it is within both ends."""
         return Typed(("(", self, " BETWEEN ", _plain_text(low), " AND ", _plain_text(high), ")"), BOOLEAN)
 
     def isin(self, listed: "Iterable[Typed | Constant]") -> "Typed":
@@ -157,11 +154,9 @@ class Typed:
         return Typed(("(", self, " IN (", *commas(values), "))"), BOOLEAN) if values else literal(False)
 
     def isnull(self) -> "Typed":
-        """Return whether it is NULL."""
         return Typed(("(", self, " IS NULL)"), BOOLEAN)
 
     def notnull(self) -> "Typed":
-        """Return whether it is not NULL."""
         return Typed(("(", self, " IS NOT NULL)"), BOOLEAN)
 
     isnan = _method("ISNAN", BOOLEAN)
@@ -210,14 +205,12 @@ class Typed:
     length = _method("LENGTH", INT64)
 
     def byte_length(self) -> "Typed":
-        """Return its number of bytes."""
         return call("STRLEN" if self.dtype.is_string() else "OCTET_LENGTH", INT64, self)
 
     upper = _method("UPPER", STRING)
     lower = _method("LOWER", STRING)
 
     def strip(self) -> "Typed":
-        """Return it without blanks at both ends."""
         return call("TRIM", STRING, self, " \t\n\r\x0b\x0c")
 
     def translate(self, old: str, new: str) -> "Typed":
@@ -225,11 +218,9 @@ class Typed:
         return call("TRANSLATE", STRING, self, old, new)
 
     def replace(self, old: "Typed | str", new: "Typed | str") -> "Typed":
-        """Return it with one text in place of another."""
         return call("REPLACE", STRING, self, old, new)
 
     def like(self, pattern: str) -> "Typed":
-        """Return whether it matches a pattern of LIKE."""
         return binary(self, "LIKE", literal(pattern), BOOLEAN)
 
     def re_search(self, pattern: str) -> "Typed":
@@ -282,15 +273,12 @@ class Typed:
     count = _method("COUNT", INT64)
 
     def nunique(self) -> "Typed":
-        """Return how many different values it has."""
         return Typed(("COUNT(DISTINCT ", self, ")"), INT64)
 
     def min(self) -> "Typed":
-        """Return the least value."""
         return call("MIN", self.dtype, self)
 
     def max(self) -> "Typed":
-        """Return the greatest value."""
         return call("MAX", self.dtype, self)
 
     def arbitrary(self) -> "Typed":
@@ -354,7 +342,6 @@ def _narrowest(number: int) -> Type:
 
 
 def null(dtype: Type | str | None = None) -> Typed:
-    """Return NULL, of a type or of none."""
     return _NULL if dtype is None else _null(as_type(dtype))
 
 
@@ -380,12 +367,10 @@ def text_of(text: str) -> str:
 
 
 def as_type(given: Type | str) -> Type:
-    """Return the type that is given, perhaps by its name."""
     return parsed(given) if isinstance(given, str) else given
 
 
 def as_value(given: "Typed | Constant") -> Typed:
-    """Return the value that is given, perhaps as a constant of Python's."""
     return given if isinstance(given, Typed) else literal(given)
 
 
@@ -396,7 +381,6 @@ def call(name: str, dtype: Type, *arguments: "Typed | Constant") -> Typed:
 
 
 def binary(left: Typed, operator: str, right: Typed, dtype: Type) -> Typed:
-    """Return an operation on two values."""
     return Typed(("(", left, f" {operator} ", right, ")"), dtype)
 
 

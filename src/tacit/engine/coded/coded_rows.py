@@ -51,7 +51,6 @@ class CodedRows:
 
     @classmethod
     def of(cls, plan: CodedPlan, blocks: Iterable[Block]) -> "CodedRows":
-        """Return the rows of a plan."""
         return cls(plan, tuple(column.cells for column in plan.columns), held(blocks))
 
     def __repr__(self) -> str:
@@ -166,7 +165,6 @@ def held(blocks: Iterable[Block]) -> tuple[Block, ...]:
 
 
 def threads() -> int:
-    """Return the number of adding threads: the processors of this process, up to a few."""
     return min(THREADS_MOST, len(os.sched_getaffinity(0)))
 
 

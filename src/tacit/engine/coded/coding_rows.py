@@ -50,7 +50,6 @@ class Block:
 
     @property
     def nbytes(self) -> int:
-        """How much memory it takes."""
         alike = 0 if self.rows_of_unit is None else self.rows_of_unit.nbytes
         return alike + sum(each.nbytes for each in (*self.cells, *self.values))
 
@@ -79,13 +78,11 @@ def _stored_column(column: NDArray[Any], file: IO[bytes]) -> NDArray[Any]:
 
 
 def columns_read(plan: CodedPlan) -> frozenset[str]:
-    """Return the columns that a plan's expressions name."""
     read = [plan.where, *(each.expression for each in plan.columns), *(each.expression for each in plan.values)]
     return frozenset().union(*map(columns_of, read))
 
 
 def cell_type(cells: int) -> Any:
-    """Return the narrowest type of so many cells."""
     return np.uint8 if cells <= 1 << 8 else np.uint16
 
 

@@ -176,7 +176,6 @@ def add_squared_errors(
 
 
 def _known(block: Block, values: Sequence[int]) -> NDArray[np.bool_]:
-    """Return which rows have all these numbers."""
     known = np.ones(block.length, dtype=np.bool_)
     for value in values:
         known &= block.values[value] >= 0

@@ -126,7 +126,6 @@ class WordCoder:
 
     @property
     def bytes_held(self) -> int:
-        """How much memory its table takes."""
         return self._slots.nbytes + self._words.nbytes
 
     @property
@@ -190,12 +189,10 @@ class TextCoder:
 
     @property
     def bytes_held(self) -> int:
-        """How much memory its table takes."""
         return self._slots.nbytes + self._hashes.nbytes + self._known.nbytes + self._arena.nbytes
 
     @property
     def hashes(self) -> Words:
-        """A hash of the text of each code."""
         null = np.full(1, null_hash(self._secret))
         return np.concatenate([null, self._hashes[: self._known[0]]])
 
@@ -270,12 +267,10 @@ class TextFinder:
 
 
 def make_coder(kind: pa.DataType, secret: Secret) -> WordCoder | TextCoder:
-    """Return a coder for cells of a type."""
     return WordCoder(secret) if is_number(kind) else TextCoder(secret)
 
 
 def key_secret(salt: str, place: int) -> Secret:
-    """Return the secret for hashing one column of a key, given its index."""
     return make_secret(salt, f"key {place}")
 
 
@@ -289,7 +284,6 @@ class KeyCoder:
 
     @property
     def bytes_held(self) -> int:
-        """How much memory the tables of codes take."""
         return sum(coder.bytes_held for coder in (*self._coders, *self._pairs))
 
     def code(self, columns: Sequence[pa.Array]) -> Codes:

@@ -64,7 +64,6 @@ def _shift_for(slots: Any) -> Any:
 
 @loop
 def hash_words(words: Any, secret: Any, out: Any) -> None:
-    """Hash each of some 64-bit words."""
     for place in range(len(words)):
         out[place] = hash_word(words[place], secret)
 

@@ -218,7 +218,7 @@ def exact_sums(
     plan: Plan, source: Source, relation: sql.Relation, form: KernelColumns, salt: str, *, memory: int
 ) -> ExactTable:
     """Return each group's exact sums, every unit bounded."""
-    width = sum(_bytes_of(kind) for kind in relation.schema().values())
+    width = sum(8 if _is_small(kind) else DIGEST_BYTES for kind in relation.schema().values())
     vectors, folder = _vectors(plan), spill_folder()
     bounded = summing.Bounded(*_bounds_of_unit(plan, vectors), salt)
     with source.stream(relation, batch_rows(form.batch_rows, width, memory)) as batches:
@@ -236,10 +236,6 @@ def exact_sums(
 def batch_rows(most: int, width: int, memory: int) -> int:
     """Return how many rows of `width` bytes are read at a time: a share of the memory limit, and at most `most`."""
     return max(BATCH_ROWS_LEAST, min(most, memory // BATCH_SHARE // width))
-
-
-def _bytes_of(kind: sql.Type) -> int:
-    return 8 if _is_small(kind) else DIGEST_BYTES
 
 
 def _vectors_fit(plan: Plan) -> bool:

@@ -127,7 +127,6 @@ def _sum_part(rows: Any, rule: BoundingRule, sums: Any) -> None:
 
 @part_of_loops
 def _add_rows(rows: Any, first: Any, places: Any, begin: Any, count: Any, key: Any, sums: Any) -> None:
-    """Add the values of rows to the sums of their group."""
     for place in range(begin, begin + count):
         for column in range(rows.shape[1] - first):
             value = rows[places[place], first + column]

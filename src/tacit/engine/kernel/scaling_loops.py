@@ -279,7 +279,6 @@ def _vector_total(fine: Any, begin: Any, end: Any, kind: Any) -> Any:
 
 @part_of_loops
 def _add_cells(cells: Any, fine: Any, count: Any, sums: Any) -> None:
-    """Add cells to the sums of their keys."""
     for cell in range(count):
         key = cells[1, cell]
         sums[key, 0] += 1

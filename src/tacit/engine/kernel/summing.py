@@ -69,7 +69,6 @@ class Runs:
         return self._held[0]
 
     def close(self) -> None:
-        """Free the memory and close the file."""
         self._held.clear()
         self._file.close()
 
@@ -126,7 +125,6 @@ class Columns:
 
     @property
     def limbs(self) -> list[str]:
-        """All limbs of all values."""
         return [limb for value in self.values for limb in value]
 
 
@@ -239,7 +237,6 @@ class Packer:
 
 
 def place_secret(salt: str) -> coding.Secret:
-    """Return what the places of listed keys are hashed by."""
     return coding.make_secret(salt, "place")
 
 

@@ -46,7 +46,6 @@ class Piece:
 
 
 def cut_of_table(source: Source, unit: str, columns: Iterable[str], salt: str, parts: int) -> Cut:
-    """Return how these columns of a stored table are cut."""
     table = source.table
     return Cut(recipe_of(source, table.select(**{HASH: hash_of(table, unit, source, salt)})), tuple(columns), parts)
 
@@ -122,5 +121,4 @@ def to_stream(rows: pa.Table) -> bytes:
 
 
 def from_stream(data: Any) -> pa.Table:
-    """Return the rows of an Arrow stream."""
     return pa.ipc.open_stream(data).read_all()

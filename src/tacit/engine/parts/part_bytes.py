@@ -95,12 +95,7 @@ def _written_groups(
             held = [steps.weights[steps.starts[at] : steps.ends[at]] for at in groups]
             columns[f"weights {index}"] = _lists(held, np.int64)
     totals = json.dumps({name: int(total) for name, total in exact_totals.items()})
-    table = pa.table(columns).replace_schema_metadata({TOTALS: totals.encode()})
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as stream:
-        stream.write_table(table)
-    written: bytes = sink.getvalue().to_pybytes()
-    return written
+    return to_stream(pa.table(columns).replace_schema_metadata({TOTALS: totals.encode()}))
 
 
 def _key_column(values: list[Scalar], kind: str) -> pa.Array:
@@ -124,7 +119,7 @@ def _lists(groups: Sequence[Any], kind: Any) -> pa.Array:
 
 def from_bytes(written: bytes, plan: Plan) -> ExactPart:
     """Return what `to_bytes` wrote."""
-    table = pa.ipc.open_stream(written).read_all()
+    table = from_stream(written)
     exact_sums: dict[str, Sequence[int]] = {}
     exact_values: dict[int, GroupedSteps] = {}
     for name in table.column_names:

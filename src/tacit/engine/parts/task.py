@@ -71,7 +71,6 @@ class CutTask:
     columns: tuple[str, ...]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Piece]:
-        """Yield the pieces of some rows."""
         for piece in cut_rows(as_stored(batches, self.columns), self.cut, self.kind):
             yield Piece(self.labels[piece.part], piece.kind, piece.data)
 
@@ -84,7 +83,6 @@ class PartTask:
     labels: tuple[int, ...]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Piece]:
-        """Yield the exact tables of these parts, and values that are counted later."""
         return _labelled(part_tables(pieces_of(batches), self.question), self.labels)
 
 
@@ -97,7 +95,6 @@ class RowsTask:
     columns: tuple[str, ...]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Piece]:
-        """Yield the exact tables of some rows, and values that are counted later."""
         for rows in put_together(as_stored(batches, self.columns)):
             yield from _labelled(answered(self.question, [rows]), self.labels)
 
@@ -109,7 +106,6 @@ class CountTask:
     question: PartQuestion
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Piece]:
-        """Yield how many different values there are, and all other pieces."""
         return count_values(pieces_of(batches), self.question)
 
 
@@ -147,13 +143,12 @@ def as_stored(batches: Iterable[pa.RecordBatch], columns: Sequence[str]) -> Iter
     """Yield rows with the names that their columns have where they are stored, and with the same times in the zone
     UTC."""
     for batch in batches:
-        kinds = [pa.timestamp("us", "UTC") if _has_zone(field.type) else field.type for field in batch.schema]
+        kinds = [
+            pa.timestamp("us", "UTC") if pa.types.is_timestamp(each.type) and each.type.tz is not None else each.type
+            for each in batch.schema
+        ]
         named = batch.rename_columns(list(columns))
         yield named.cast(pa.schema(list(zip(columns, kinds, strict=True))))
-
-
-def _has_zone(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_timestamp(kind) and kind.tz is not None)
 
 
 def share_machine() -> None:

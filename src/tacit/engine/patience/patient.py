@@ -44,7 +44,6 @@ class RecordLayout:
 
     @property
     def words(self) -> int:
-        """The number of words of a record."""
         return self.group_end + 1 + self.values
 
 
@@ -158,12 +157,10 @@ class KeySums:
             self._sorted.add(np.hstack([some, added]))
 
     def groups(self) -> Iterator[tuple[Words, Words]]:
-        """Yield the keys and their sums, in the order of keys."""
         blocks = self._sorted.blocks()
         return added_up((block[:, : self._key], block[:, self._key :]) for block in blocks)
 
     def close(self) -> None:
-        """Free the memory and close the file."""
         self._sorted.close()
 
 
@@ -212,7 +209,6 @@ class KeyedFile:
         return np.where(there, inside, -1), here, before
 
     def close(self) -> None:
-        """Close the files."""
         self._keys.close()
         self._numbers.close()
 
@@ -281,7 +277,6 @@ class WeighedLayout:
 
     @property
     def cell(self) -> int:
-        """The number of leading words that identify a unit and a group."""
         return self.unit + 1 + self.key
 
 

@@ -42,7 +42,6 @@ class CellBlock:
 
     @property
     def words(self) -> Words:
-        """The cells as records."""
         head = [self.unit.view(np.uint64), self.kept.astype(np.uint64), self.keys]
         return np.column_stack([*head, self.fine.view(np.uint64)])
 
@@ -143,7 +142,6 @@ class CellFile:
             yield CellBlock(unit, some[:, 1] != 0, some[:, 2 : 2 + self._key], fine)
 
     def close(self) -> None:
-        """Close the file."""
         self._file.close()
 
 
@@ -155,7 +153,6 @@ class UnitFile:
         self._file = SpillFile(folder)
 
     def add(self, numbers: Whole) -> None:
-        """Take the numbers of the next units."""
         self._file.append(numbers)
 
     def of(self, units: Whole) -> Whole:
@@ -164,7 +161,6 @@ class UnitFile:
         return _records(self._file, self._columns, first, last + 1 - first)[units - first]
 
     def close(self) -> None:
-        """Close the file."""
         self._file.close()
 
 

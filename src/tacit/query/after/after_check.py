@@ -65,10 +65,11 @@ def after_in_words(after: PostProcessing, outputs: Iterable[str]) -> list[str]:
     def words(expression: Expression) -> str:
         return _unquoted(show(expression), names)
 
+    windows = [Column(window.name) for window in after.windows]
     computed = [each for each in after.shown if not isinstance(each.expression, Column)]
     lines = [] if after.having is None else [f"rows where {words(after.having)}"]
     lines += [f"{each.name} = {words(each.expression)}" for each in computed]
-    lines += [f"{each.name} = {words(each.expression)}" for each in after.shown if each.expression in _windows(after)]
+    lines += [f"{each.name} = {words(each.expression)}" for each in after.shown if each.expression in windows]
     lines += [] if after.qualify is None else [f"rows where {words(after.qualify)}"]
     lines += ["rows that differ"] if after.distinct else []
     if after.order:
@@ -78,10 +79,6 @@ def after_in_words(after: PostProcessing, outputs: Iterable[str]) -> list[str]:
         most = "all rows" if after.limit is None else f"at most {after.limit:,} row{'' if after.limit == 1 else 's'}"
         lines.append(most + (f" after the first {after.offset:,}" if after.offset else ""))
     return lines
-
-
-def _windows(after: PostProcessing) -> list[Expression]:
-    return [Column(window.name) for window in after.windows]
 
 
 def _window_in_words(window: Window, names: Mapping[str, str]) -> str:

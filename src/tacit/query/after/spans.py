@@ -279,7 +279,6 @@ class Moves:
     slack: Fraction = Fraction(0)
 
     def times(self, factor: Fraction) -> "Moves":
-        """Return how far its multiple moves."""
         return Moves({name: slope * abs(factor) for name, slope in self.slopes.items()}, self.slack * abs(factor))
 
 

@@ -28,7 +28,6 @@ class Partition:
 
     @property
     def rows(self) -> int:
-        """How many rows it has."""
         return len(self.peers)
 
 

@@ -37,5 +37,4 @@ def function(name: str) -> Function:
 
 
 def written_forms() -> str:
-    """Return how each function is written, in one line."""
     return "; ".join(record.form for record in FUNCTIONS.values())

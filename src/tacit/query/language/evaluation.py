@@ -65,17 +65,14 @@ def _half_away(value: Fraction) -> int:
 
 
 def floor_of(value: Any) -> int | None:
-    """Return the last whole number up to a value."""
     return None if isinstance(value, float) and isinf(value) else in_64_bits(Fraction(value) // 1)
 
 
 def ceil_of(value: Any) -> int | None:
-    """Return the first whole number from a value on."""
     return None if isinstance(value, float) and isinf(value) else in_64_bits(-(-Fraction(value) // 1))
 
 
 def in_64_bits(value: int) -> int | None:
-    """Return a whole number, or None if 64 bits do not hold it."""
     return value if INT_LEAST <= value <= INT_MOST else None
 
 
@@ -83,7 +80,6 @@ def in_64_bits(value: int) -> int | None:
 
 
 def substring(text: str, start: int, length: int | None = None) -> str:
-    """Return that many code points from the start on, counted from 1."""
     return text[start - 1 :] if length is None else text[start - 1 : start - 1 + length]
 
 

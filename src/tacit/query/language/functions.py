@@ -55,7 +55,6 @@ Length = tuple[int, int]
 
 
 def by_name(call: Call, pen: Pen) -> str:
-    """Return NAME(a, b)."""
     return f"{call.function.upper()}({', '.join(map(pen.plain, call.arguments))})"
 
 
@@ -194,7 +193,6 @@ def number(kinds: Kinds, where: object) -> Kind:
 
 
 def refuse_null(kinds: Kinds, where: object) -> None:
-    """Refuse a call that is NULL on every row."""
     if any(kind.type == "null" for kind in kinds):
         raise QueryRefused(f"{where} is NULL for every row\nhint: write x IS NULL or x IS NOT NULL")
 
@@ -228,7 +226,6 @@ def adapted_together(arguments: tuple[Expression, ...], kind_of: KindOf, where: 
 
 
 def as_floats(checked: CheckedCall, _kind_of: KindOf) -> Call:
-    """Return the call with its constants as floats."""
     call = checked.call
     return Call(call.function, tuple(adapted_one(argument, FLOAT) for argument in call.arguments))
 
@@ -243,23 +240,19 @@ def flat_parts(call: Call) -> tuple[Expression, ...]:
 
 
 def each_once(arguments: Iterable[Expression]) -> tuple[Expression, ...]:
-    """Return arguments in their one order, each once."""
     parts = {repr(argument): argument for argument in arguments}
     return tuple(parts[text] for text in sorted(parts))
 
 
 def only_one(function: str, arguments: tuple[Expression, ...]) -> Expression:
-    """Return a call, or its argument if there is one only."""
     return arguments[0] if len(arguments) == 1 else Call(function, arguments)
 
 
 def adapted_one(argument: Expression, kind: Kind) -> Expression:
-    """Return an argument, converted to this kind if it is a constant."""
     return adapted(argument, kind) if isinstance(argument, Value) else argument
 
 
 def strict(run: Callable[..., Any]) -> Evaluate:
-    """Return the evaluation that is NULL where any argument is."""
     return lambda *values: None if any(value is None for value in values) else run(*values)
 
 

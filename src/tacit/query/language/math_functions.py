@@ -45,10 +45,6 @@ def _above_zero(run: Callable[[float], float]) -> Callable[[float], float | None
     return lambda value: None if value <= 0 else math.inf if value == math.inf else run(value)
 
 
-def _root(value: float) -> float | None:
-    return None if value < 0 else math.sqrt(value)
-
-
 def _exponential(value: float) -> float:
     try:
         return math.exp(value)
@@ -85,7 +81,12 @@ MATHS = (
         notation=infix("//"),
         cost=Cost(mentions=3, mentions_by_constant=1),
     ),
-    _real("sqrt", "SQRT(a)", "the root of a, the nearest float; NULL below 0", _root),
+    _real(
+        "sqrt",
+        "SQRT(a)",
+        "the root of a, the nearest float; NULL below 0",
+        lambda value: None if value < 0 else math.sqrt(value),
+    ),
     _real("exp", "EXP(a)", "e to the power a, within one unit of a float's last place", _exponential),
     _real(
         "ln",

@@ -60,11 +60,6 @@ def _extreme_kind(kinds: Kinds, where: CheckedCall) -> Kind:
     return one_kind(kinds, where)
 
 
-def _in_one_order(checked: CheckedCall, _kind_of: KindOf) -> Expression:
-    """LEAST or GREATEST with each argument once, sorted."""
-    return only_one(checked.call.function, each_once(checked.call.arguments))
-
-
 def _extreme_value(*, last: bool) -> Callable[..., Any]:
     def run(*values: Any) -> Any:
         chosen = None
@@ -119,7 +114,7 @@ def _extreme_of(name: str, meaning: str, *, last: bool) -> Function:
         meaning,
         _extreme_kind,
         adapt=all_adapted,
-        rewrite=_in_one_order,
+        rewrite=lambda checked, _kind_of: only_one(name, each_once(checked.call.arguments)),
         evaluate=_extreme_value(last=last),
         cost=Cost(mentions=2, text_bytes=same_bytes),
     )
@@ -230,11 +225,6 @@ def _replace_length(parts: list[Length]) -> Length:
     return times * growth, more * growth
 
 
-def _flat(checked: CheckedCall, _kind_of: KindOf) -> Expression:
-    """CONCAT without nested CONCATs: any NULL argument makes NULL, so brackets do not matter."""
-    return only_one("concat", flat_parts(checked.call))
-
-
 TEXTS = (
     Function(
         "length",
@@ -260,7 +250,7 @@ TEXTS = (
         "CONCAT(a, b) or a || b",
         "the texts one after the other; NULL if any is NULL",
         text,
-        rewrite=_flat,
+        rewrite=lambda checked, _kind_of: only_one("concat", flat_parts(checked.call)),
         evaluate=strict(concatenated),
         cost=Cost(
             mentions=2,

@@ -99,11 +99,6 @@ def _logic_kind(kinds: Kinds, where: CheckedCall) -> Kind:
     return BOOL
 
 
-def _joined_conditions(checked: CheckedCall, _kind_of: KindOf) -> Expression:
-    """Nested ANDs (or ORs) as one, each part once, sorted."""
-    return only_one(checked.call.function, each_once(flat_parts(checked.call)))
-
-
 def _without_double_not(checked: CheckedCall, _kind_of: KindOf) -> Expression:
     inner = checked.call.arguments[0]
     return inner.arguments[0] if isinstance(inner, Call) and inner.function == "not" else checked.call
@@ -113,8 +108,11 @@ def _junction(name: str, meaning: str, *, decides: bool) -> Function:
     def run(*parts: bool | None) -> bool | None:
         return decides if decides in parts else None if None in parts else not decides
 
+    def rewrite(checked: CheckedCall, _kind_of: KindOf) -> Expression:  # nested ones as one, each part once, sorted
+        return only_one(name, each_once(flat_parts(checked.call)))
+
     sign = name.upper()
-    return Function(name, f"a {sign} b", meaning, _logic_kind, run, rewrite=_joined_conditions, notation=infix(sign))
+    return Function(name, f"a {sign} b", meaning, _logic_kind, run, rewrite=rewrite, notation=infix(sign))
 
 
 _LOGIC = (
@@ -265,14 +263,9 @@ def _as_floats_beside_one(checked: CheckedCall, kind_of: KindOf) -> Call:
 
 
 def _time_difference(checked: CheckedCall, kind_of: KindOf) -> Call:
-    """b - a of two dates is DATE_DIFF('day', a, b)."""
     if all(kind_of(argument) == DATE for argument in checked.call.arguments):
         return Call("date_diff", (value_of("day"), *reversed(checked.call.arguments)))
     return _as_floats_beside_one(checked, kind_of)
-
-
-def _divided_values(top: Any, bottom: Any) -> Any:
-    return None if bottom == 0 else settled(as_float(top) / as_float(bottom))
 
 
 def _negative_constant(checked: CheckedCall, _kind_of: KindOf) -> Expression:
@@ -305,7 +298,7 @@ _ARITHMETIC = (
         "the quotient of both as floats, always a float; NULL if b is 0, or both are ±Inf",
         gives(FLOAT, any_numbers),
         adapt=as_floats,
-        evaluate=strict(_divided_values),
+        evaluate=strict(lambda top, bottom: None if bottom == 0 else settled(as_float(top) / as_float(bottom))),
         notation=infix("/"),
         cost=Cost(mentions=2, mentions_by_constant=1),
     ),

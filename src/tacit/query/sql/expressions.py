@@ -70,7 +70,6 @@ class Reader:
         return self.resolve(node)
 
     def literal(self, node: exp.Expr) -> Expression:
-        """Read a number or a text."""
         only(node, "this", "is_string")
         return value_of(str(node.this)) if node.args.get("is_string") else at(node, lambda: read_number(node.this))
 

@@ -533,7 +533,6 @@ def _mark(
 
 
 def _only_marked(left: RowReader, right: RowReader, pairs: list[Pair], node: exp.Expr, *, is_anti: bool) -> RowReader:
-    """Return the rows of the left side that have a match, or those without."""
     name, rows = _mark(left, right, pairs, node, is_in=False)
     kept: Expression = Call("not", (Column(name),)) if is_anti else Column(name)
     return rows.filtered(canonical(kept, column_kinds(rows.declaration)))

@@ -52,7 +52,6 @@ _MARK = "\0"
 
 
 def aggregated(select: exp.Select, rows: RowReader) -> RowReader:
-    """Return the rows of a subquery with GROUP BY, DISTINCT or aggregates."""
     return _UnitSelect(select, rows).result()
 
 

@@ -278,17 +278,13 @@ def _is_one_select(select: exp.Select, inner: _Grouped) -> bool:
     trees = [*select.expressions, *(part for part in mine if isinstance(part, exp.Expr))]
     if any(tree.find(exp.Subquery, exp.Exists, exp.Select) for tree in trees):
         return False
-    if any(_aggregates_again(tree) for tree in trees):
+    if any(not isinstance(node.parent, exp.Window) for tree in trees for node in tree.find_all(exp.AggFunc)):
         return False
     windows = any(tree.find(exp.Window) for tree in trees)
     if any(grouped.args.get(cut) for cut in _CUTS):
         return not windows and not any(mine)
     later = inner.has(exp.Window) or bool(grouped.args.get("qualify"))
     return not (later and windows) and not any(isinstance(each, exp.Star) for each in grouped.expressions)
-
-
-def _aggregates_again(tree: exp.Expr) -> bool:
-    return any(not isinstance(node.parent, exp.Window) for node in tree.find_all(exp.AggFunc))
 
 
 def _reads_otherwise(grouped: exp.Select, columns: Collection[str]) -> bool:
@@ -319,7 +315,6 @@ def _list(select: exp.Select) -> list[tuple[str | None, exp.Expr]]:
 
 
 def _plain_columns(select: exp.Select) -> set[str]:
-    """Return the names that a SELECT leaves as they are: a column under its own name."""
     listed = [(name, value) for name, value in _list(select) if name is not None]
     return {name.lower() for name, value in listed if isinstance(value, exp.Column) and value.name == name}
 

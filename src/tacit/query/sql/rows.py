@@ -52,7 +52,6 @@ class RowReader:
         return None
 
     def is_unit(self, expression: Expression) -> bool:
-        """Return whether an expression is the unit itself."""
         return self.unit is not None and expression == Column(self.unit)
 
     def named(self, node: exp.Column) -> Expression:
@@ -102,7 +101,6 @@ class RowReader:
         return expression
 
     def row(self, node: exp.Expr) -> Expression:
-        """Return a node as a row expression of the relation's columns."""
         tree = read_node(Reader(self.resolve, marks=self.marks), node)
         return canonical(tree, column_kinds(self.declaration))
 
@@ -138,7 +136,6 @@ class RowReader:
 
     @property
     def is_public(self) -> bool:
-        """Whether they are rows of a public table."""
         return is_public(self.relation)
 
     def renamed(self) -> tuple[tuple[str, str], ...]:
@@ -147,7 +144,6 @@ class RowReader:
         return tuple((name, column) for name, column in named if name != column)
 
     def filtered(self, condition: Expression | None) -> "RowReader":
-        """Return those rows that also satisfy a condition."""
         return replace(self, where=both(self.where, condition, self.declaration))
 
 

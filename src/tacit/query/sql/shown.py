@@ -101,7 +101,6 @@ class ShownParts:
         return name
 
     def window(self, window: Window) -> Column:
-        """Return the column that stands for a window."""
         return _named_part(self.windows, window, "window")
 
     @property
@@ -159,7 +158,6 @@ class ShownParts:
 
 
 def _named_part(known: dict[str, Part], part: Part, word: str) -> Column:
-    """Return the column that stands for a part of a SELECT; equal parts are one."""
     name = next((name for name, each in known.items() if each == part), f"{_MADE_UP}{word} {len(known)}")
     known.setdefault(name, part)
     return Column(name)
@@ -171,7 +169,6 @@ def is_made_up(name: str) -> bool:
 
 
 def key_name(place: int) -> str:
-    """Return the made-up name of a key."""
     return f"{_MADE_UP}key {place}"
 
 

@@ -491,7 +491,6 @@ class AggregateReader:
 
 
 def word_of(node: exp.Expr) -> str:
-    """The word an aggregate was asked with, in lower case."""
     return node.sql_name().lower() if isinstance(node, exp.Func) else "aggregate"
 
 
