@@ -13,7 +13,7 @@ from tacit.asking import Question, Table
 from tacit.plan.plan import Distinct
 from tacit.plan.sensitivity import sensitivity_of
 from tacit.privacy.event import ExponentialChoice, PureChoice
-from tacit.selection.top_k import TopK
+from tacit.selection.selection import TopK
 from tacit_gauntlet.stage.table import bounded_plan
 
 Row = tuple[Any, str | None, float | None, int | None]

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit import typed_sql as sql
-from tacit.engine import arithmetic
+from tacit.engine import scaled_relation
 from tacit.engine.patience import patient_cells
 from tacit.plan import CELL_MOST, UNBOUNDED, Profile, Scaling, Vector
 from tacit.tables.connection import our_connection
@@ -123,8 +123,8 @@ def assert_in_own_bins(path, norm, lengths):
 
 
 def bin_of_the_length_itself(patched):
-    right, joined = arithmetic.length_bin, patient_cells.joined_limbs
-    patched.setattr(arithmetic, "length_bin", lambda length: right(length + 1))
+    right, joined = scaled_relation.length_bin, patient_cells.joined_limbs
+    patched.setattr(scaled_relation, "length_bin", lambda length: right(length + 1))
     patched.setattr(patient_cells, "joined_limbs", lambda sums: (joined(sums)[0], joined(sums)[1] + 1))
 
 
@@ -132,14 +132,14 @@ def bins_in_upper_halves_of_octaves(patched):
     """2b + 1 for every length, b being the octave."""
 
     def upper(length):
-        below = arithmetic.bit_length(length - 1)
+        below = scaled_relation.bit_length(length - 1)
         return sql.cases((length > 0, below + sql.greatest(below - 1, 0)))
 
     def upper_of_words(numbers):  # of a third there are one or two binary digits less
         return right(numbers) + (numbers > 0)
 
     right = patient_cells.bit_length
-    patched.setattr(arithmetic, "length_bin", upper)
+    patched.setattr(scaled_relation, "length_bin", upper)
     patched.setattr(patient_cells, "bit_length", upper_of_words)
 
 
@@ -227,16 +227,18 @@ def test_roots_and_digits_are_exact_in_sql():
     squares = [max(0, root * root + more) for root in roots for more in (-1, 0, 1)]
     table = sql.Lent(pa.table({"s": pa.array(squares, pa.decimal128(38, 0)), "c": pa.array([0] * len(squares))}))
     found = (
-        backend.to_arrow(table.select(root=arithmetic.root_length(table["s"], table["c"]))).column("root").to_pylist()
+        backend.to_arrow(table.select(root=scaled_relation.root_length(table["s"], table["c"])))
+        .column("root")
+        .to_pylist()
     )
     assert found == [0 if each == 0 else math.isqrt(each - 1) + 1 for each in squares]
     numbers = [0, 1, *[(1 << bits) + more for bits in range(1, 39) for more in (-1, 0, 1)]]
     table = sql.Lent(pa.table({"n": numbers}))
-    digits = backend.to_arrow(table.select(digits=arithmetic.bit_length(table["n"])))
+    digits = backend.to_arrow(table.select(digits=scaled_relation.bit_length(table["n"])))
     assert digits.column("digits").to_pylist() == [number.bit_length() for number in numbers]
     table = sql.Lent(pa.table({"n": [CELL_MOST] * 2, "m": [2**63 - 1] * 2}))
     summed = table.agg(n=table["n"].sum(), m=table["m"].sum())
-    digits = backend.to_arrow(summed.select(**{name: arithmetic.bit_length(summed[name]) for name in "nm"}))
+    digits = backend.to_arrow(summed.select(**{name: scaled_relation.bit_length(summed[name]) for name in "nm"}))
     assert digits.to_pylist() == [{"n": 40, "m": 64}]  # a sum has 128 bits
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tacit import typed_sql as sql
-from tacit.engine import arithmetic, scaled_relation
+from tacit.engine import scaled_relation
 from tacit.engine.patience import patient_cells
 from tacit.plan import CELL_MOST, Profile, Scaling, Vector
 from tests.engine.exact import UNITS, as_table
@@ -99,8 +99,8 @@ def test_a_unit_that_is_removed_leaves_what_others_add_as_it_was(path, norm):
 
 
 def weight_rounded_up(patched):
-    right = arithmetic.weight_within
-    patched.setattr(arithmetic, "weight_within", lambda length, cap: right(length, cap) + 1)
+    right = scaled_relation.weight_within
+    patched.setattr(scaled_relation, "weight_within", lambda length, cap: right(length, cap) + 1)
 
 
 def weight_of_each_cell_alone(patched):
@@ -114,19 +114,21 @@ def weight_of_the_first_vector_alone(patched):
 def scaled_away_from_zero(patched):
     up = (1 << 24) - 1
     patched.setattr(
-        arithmetic, "scaled", lambda fine, weight: arithmetic.signed_as((fine.abs() * weight + up) >> 24, fine)
+        scaled_relation,
+        "scaled",
+        lambda fine, weight: scaled_relation.signed_as((fine.abs() * weight + up) >> 24, fine),
     )
 
 
 def root_rounded_down(patched):
-    right = arithmetic.root_length
+    right = scaled_relation.root_length
     patched.setattr(
-        arithmetic, "root_length", lambda squares, coarse: right(squares, coarse) - (sql.literal(1) << coarse)
+        scaled_relation, "root_length", lambda squares, coarse: right(squares, coarse) - (sql.literal(1) << coarse)
     )
 
 
 def squares_rounded_down(patched):
-    patched.setattr(arithmetic, "square", lambda size, coarse: (size >> coarse) * (size >> coarse))
+    patched.setattr(scaled_relation, "square", lambda size, coarse: (size >> coarse) * (size >> coarse))
 
 
 MUTANTS = {
@@ -231,16 +233,16 @@ def cut_not_clipped(patched):
         within, _ = right(kept, rest, vector)
         return within, rest
 
-    right = arithmetic.kept_and_cut
-    patched.setattr(arithmetic, "kept_and_cut", both)
+    right = scaled_relation.kept_and_cut
+    patched.setattr(scaled_relation, "kept_and_cut", both)
 
 
 def cut_clipped_at_the_whole_tail(patched):
     def both(kept, rest, vector):
         return right(kept, rest, vector)[0], right(rest, kept, vector)[0]
 
-    right = arithmetic.kept_and_cut
-    patched.setattr(arithmetic, "kept_and_cut", both)
+    right = scaled_relation.kept_and_cut
+    patched.setattr(scaled_relation, "kept_and_cut", both)
 
 
 def totals_held_by_every_cell(patched):

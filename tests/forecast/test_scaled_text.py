@@ -12,7 +12,7 @@ import tacit
 from tacit.answer.missing import most_of_groups
 from tacit.errors import QueryRefused
 from tacit.forecast import goals_of, group_rows, learning_in_words, least_epsilon, plan_in_words
-from tacit.forecast.foreseen import foreseen_error
+from tacit.forecast.target import foreseen_error
 from tacit.plan import (
     FORESEEN_TIMES,
     PART_OF_MEAN,

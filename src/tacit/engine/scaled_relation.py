@@ -2,6 +2,8 @@
 
 A cell is what one unit has in one group: a whole number for each vector, in fine steps. What a unit adds, or its bin,
 follows from all of its cells and from no other row. The integers are those of docs/proofs/scaling.md on every path.
+Sums, which DuckDB makes in 128 bits, are cut to a public limit before they are stored in 64 (`narrowed`), and limits
+are applied before a product is made: nothing raises on any row.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,12 +13,118 @@ from typing import Literal, assert_never
 import pyarrow as pa
 
 from tacit import typed_sql as sql
-from tacit.engine import arithmetic
-from tacit.engine.arithmetic import whole
 from tacit.engine.relation import UNIT, as_text, counted_rows, group_order
 from tacit.exact import UNITS, ExactTable, cut_name, kept_name, people_name, scaled_name, value_name
-from tacit.plan import LARGEST_LEAST, UNBOUNDED, Plan, Scaling, Vector
+from tacit.plan import BINS, CELL_MOST, LARGEST_LEAST, UNBOUNDED, WEIGHT_BITS, Plan, Scaling, Vector
 from tacit.query import Kind
+
+ONE = 1 << WEIGHT_BITS
+# A longer vector has the weight 0 under any cap, as this one has.
+LENGTH_MOST = (CELL_MOST << WEIGHT_BITS) + 1
+# The squares of a long vector are those of its sizes in this many binary digits, rounded up.
+SQUARED_BITS = 20
+WIDE = "decimal(38, 0)"
+# A shift by more is the same for every number that occurs here.
+_SHIFT_MOST = 120
+
+# An integer in binary digits.
+_in_binary = sql.function("bin", "string")
+
+
+def whole(value: int) -> sql.Typed:
+    """Return a public number as a 64-bit integer."""
+    return sql.literal(value, "int64")
+
+
+def narrowed(value: sql.Typed) -> sql.Typed:
+    """Return a number that is known to fit 64 bits as a 64-bit integer."""
+    return value.cast("int64")
+
+
+def signed_as(size: sql.Typed, value: sql.Typed) -> sql.Typed:
+    return sql.cases((value < 0, -size), else_=size)
+
+
+def fine_steps(steps: sql.Typed, shift: int) -> sql.Typed:
+    """Return a sum of steps in fine steps, towards 0, within CELL_MOST; the sum may have 128 bits."""
+    size = steps.abs()
+    if shift < 0:
+        size = narrowed(sql.least(size >> min(-shift, _SHIFT_MOST), whole(CELL_MOST)))
+    else:
+        most = max(1, CELL_MOST >> shift)  # from here on, shifting gives CELL_MOST or more
+        size = narrowed(sql.least(size, whole(most)))
+        size = size * whole(CELL_MOST // most)
+    return signed_as(size, steps)
+
+
+def coarse_bits(top: sql.Typed) -> sql.Typed:
+    """Return how many binary digits of a vector's sizes are left out before they are squared, from the largest one."""
+    return sql.greatest(bit_length(top) - whole(SQUARED_BITS), whole(0))
+
+
+def square(size: sql.Typed, coarse: sql.Typed) -> sql.Typed:
+    """Return the square of a size without its last digits, rounded up: at most 2^40."""
+    up = (whole(1) << coarse) - whole(1)
+    short = (size + up) >> coarse
+    return short * short
+
+
+def root_length(squares: sql.Typed, coarse: sql.Typed) -> sql.Typed:
+    """Return the least whole number with a square of at least a sum of squares, its last digits put back; a float is
+    within 1."""
+    wide, near = squares.cast(WIDE), squares.cast("float64").sqrt().floor().cast("int64")
+    tries = [near - whole(1), near, near + whole(1)]
+    enough = [(each.cast(WIDE) * each.cast(WIDE) >= wide, each) for each in tries]
+    root = sql.cases((squares == 0, whole(0)), *enough, else_=near + whole(2))
+    return root << coarse
+
+
+def sum_length(sizes: sql.Typed) -> sql.Typed:
+    return narrowed(sql.least(sizes, whole(LENGTH_MOST)))
+
+
+def weight_within(length: sql.Typed, cap: int) -> sql.Typed:
+    """Return the weight of a vector of this length: in full up to the cap."""
+    return sql.cases((length > whole(cap), whole(cap << WEIGHT_BITS) // length), else_=whole(ONE))
+
+
+def scaled(fine: sql.Typed, weight: sql.Typed) -> sql.Typed:
+    """Return what a unit adds, towards 0: a size of 2^38 times a weight of 2^24 is within 64 bits."""
+    return signed_as((fine.abs() * weight) >> WEIGHT_BITS, fine)
+
+
+def kept_and_cut(kept: sql.Typed, rest: sql.Typed, vector: Vector) -> tuple[sql.Typed, sql.Typed]:
+    """Return what a unit adds to the two totals, from what was left of its vector and what was taken."""
+    most = whole(vector.total_most)
+    within = narrowed(_clipped(kept, most))
+    taken = _clipped(narrowed(_clipped(rest, most)), most - within.abs())
+    shift = min(vector.tail_shift, 63)  # a shift by more leaves nothing either
+    return signed_as(within.abs() >> shift, within), signed_as(taken.abs() >> shift, taken)
+
+
+def _clipped(value: sql.Typed, most: sql.Typed) -> sql.Typed:
+    return sql.cases((value > most, most), (value < -most, -most), else_=value)
+
+
+def bit_length(size: sql.Typed) -> sql.Typed:
+    """Return how many binary digits a whole number has: none for 0."""
+    return sql.cases((size == 0, whole(0)), else_=_in_binary(size).length().cast("int64"))
+
+
+def length_bin(length: sql.Typed) -> sql.Typed:
+    """Return the bin of a length in a profile of two bins an octave; NULL for 0."""
+    below = sql.greatest(length - whole(1), whole(0))
+    place = bit_length(below) + bit_length(below // whole(3))
+    return sql.cases((length > 0, sql.least(place, whole(BINS - 1))))
+
+
+def octave(size: sql.Typed) -> sql.Typed:
+    """Return floor(log2 size) of a float above 0, counted from LARGEST_LEAST and within the bins: exact, by digits."""
+    reach = -LARGEST_LEAST
+    small = bit_length((size * float(1 << reach)).floor().cast("int64")) - whole(1)
+    large = bit_length((size * 2.0).floor().cast("int64")) + whole(reach - 2)
+    ends = (size >= 2.0 ** (reach - 1), whole(2 * reach - 1)), (size >= 2.0 ** (reach - 2), whole(2 * reach - 2))
+    return sql.cases(*ends, (size >= 0.5, large), (size * float(1 << reach) >= 1.0, small), else_=whole(0))
 
 
 def fine_name(index: int) -> str:
@@ -69,10 +177,7 @@ def unbounded_cells(plan: Plan, rows: sql.Relation, keys: list[str], vectors: Se
         of_units = {fine_name(index) for index, each in enumerate(vectors) if each.kind == "units"}
         summed = {name: rows[name].max() if name in of_units else rows[name].sum() for name in steps}
         rows = rows.group_by([*who, *keys]).agg(**summed)
-    fine = {
-        fine_name(index): arithmetic.fine_steps(rows[fine_name(index)], vector.shift)
-        for index, vector in enumerate(vectors)
-    }
+    fine = {fine_name(index): fine_steps(rows[fine_name(index)], vector.shift) for index, vector in enumerate(vectors)}
     return rows.select(*who, *keys, **fine)
 
 
@@ -94,7 +199,7 @@ def _row_steps(vector: Vector, rows: sql.Relation) -> sql.Typed:
 def with_lengths(cells: sql.Relation, norms: Mapping[int, Literal[1, 2]], over: OverUnit) -> sql.Relation:
     """Return cells with the length of each of their unit's vectors: its norm, rounded up."""
     sums = {
-        length_name(index): arithmetic.sum_length(over.total(cells[fine_name(index)].abs()))
+        length_name(index): sum_length(over.total(cells[fine_name(index)].abs()))
         for index, norm in norms.items()
         if norm == 1
     }
@@ -106,8 +211,7 @@ def with_lengths(cells: sql.Relation, norms: Mapping[int, Literal[1, 2]], over: 
     squares = {f"squares_{index}": over.total(squared(cells, index)) for index in by_squares}
     cells = cells.mutate(**squares)
     lengths = {
-        length_name(index): arithmetic.root_length(cells[f"squares_{index}"], cells[coarse_name(index)])
-        for index in by_squares
+        length_name(index): root_length(cells[f"squares_{index}"], cells[coarse_name(index)]) for index in by_squares
     }
     return cells.mutate(**lengths)
 
@@ -120,12 +224,12 @@ def with_coarse(cells: sql.Relation, indexes: Sequence[int], over: OverUnit) -> 
     """Return cells with how many binary digits are left out of some vectors before they are squared."""
     tops = {f"top_{index}": over.top(cells[fine_name(index)].abs()) for index in indexes}
     cells = cells.mutate(**tops)
-    return cells.mutate(**{coarse_name(index): arithmetic.coarse_bits(cells[f"top_{index}"]) for index in indexes})
+    return cells.mutate(**{coarse_name(index): coarse_bits(cells[f"top_{index}"]) for index in indexes})
 
 
 def squared(cells: sql.Relation, index: int) -> sql.Typed:
     """Return the square of a cell's number, without the digits that are left out."""
-    return arithmetic.square(cells[fine_name(index)].abs(), cells[coarse_name(index)])
+    return square(cells[fine_name(index)].abs(), cells[coarse_name(index)])
 
 
 # --- sums and totals ---
@@ -174,13 +278,11 @@ def _scaled_cells(cells: sql.Relation, scaling: Scaling, over: OverUnit) -> sql.
     cells = with_lengths(cells, dict.fromkeys(range(len(scaling.vectors)), scaling.norm), over)
     weights = {}
     for at, together in enumerate(scaling.together):
-        each = [arithmetic.weight_within(cells[length_name(index)], scaling.vectors[index].cap) for index in together]
+        each = [weight_within(cells[length_name(index)], scaling.vectors[index].cap) for index in together]
         weights[f"weight_{at}"] = each[0] if len(each) == 1 else sql.least(*each)
     cells = cells.mutate(**weights)
     weight_of = {index: cells[f"weight_{at}"] for at, together in enumerate(scaling.together) for index in together}
-    added = {
-        scaled_name(index): arithmetic.scaled(cells[fine_name(index)], weight) for index, weight in weight_of.items()
-    }
+    added = {scaled_name(index): scaled(cells[fine_name(index)], weight) for index, weight in weight_of.items()}
     return cells.mutate(**added)
 
 
@@ -195,7 +297,7 @@ def _with_kept_and_cut(cells: sql.Relation, vectors: tuple[Vector, ...], over: O
     cells = cells.mutate(**sums)
     totals = {}
     for index, vector in _with_totals(vectors):
-        both = arithmetic.kept_and_cut(cells[f"left_{index}"], cells[f"rest_{index}"], vector)
+        both = kept_and_cut(cells[f"left_{index}"], cells[f"rest_{index}"], vector)
         for name, total in zip((kept_name, cut_name), both, strict=True):
             totals[name(index)] = sql.cases((cells[FIRST], total), else_=whole(0))
     return cells.mutate(**totals)
@@ -254,13 +356,13 @@ def _length_bins(
         sums = {name: each[name].sum() for name in sizes} | {name: each[name].max() for name in coarse}
         each = each.group_by(UNIT).agg(**sums)
     lengths = {
-        length_name(index): arithmetic.root_length(each[fine_name(index)], each[coarse_name(index)])
+        length_name(index): root_length(each[fine_name(index)], each[coarse_name(index)])
         if norm == 2
         else each[fine_name(index)]
         for index, norm in enumerate(norms)
     }
     each = each.select(**lengths)
-    found = {people_name(index): arithmetic.length_bin(each[length_name(index)]) for index in range(len(norms))}
+    found = {people_name(index): length_bin(each[length_name(index)]) for index in range(len(norms))}
     return each.select(**found)
 
 
@@ -297,8 +399,8 @@ def _largest_bins(
     for index in names:
         up, down = ends[f"above_{index}"], ends[f"below_{index}"]
         found[people_name(index)] = sql.cases(
-            ((up >= down) & (up > 0), arithmetic.octave(up)),
-            (down > 0, arithmetic.octave(down) + whole(-2 * LARGEST_LEAST)),
+            ((up >= down) & (up > 0), octave(up)),
+            (down > 0, octave(down) + whole(-2 * LARGEST_LEAST)),
         )
     return ends.select(**found)
 

@@ -10,11 +10,14 @@ from fractions import Fraction
 
 from tacit.accounting import for_group, meaning_line
 from tacit.answer import ScaledOutput, filter_line, instead_words, is_scaled, least_shown
-from tacit.forecast.foreseen import ForeseenError, foreseen_error, foreseen_range, nothing_is_believed
 from tacit.forecast.target import (
+    ForeseenError,
     depends_on,
     expected_error,
     farther_end,
+    foreseen_error,
+    foreseen_range,
+    nothing_is_believed,
     quantile_reach,
     rows_for_correlation,
     two_digits,

@@ -12,8 +12,7 @@ from typing import assert_never
 
 from tacit.answer import ScaledOutput, is_scaled
 from tacit.errors import InvalidParameter, QueryRefused
-from tacit.forecast.foreseen import nothing_is_believed
-from tacit.forecast.target import depends_on, expected_error, farther_end
+from tacit.forecast.target import depends_on, expected_error, farther_end, nothing_is_believed
 from tacit.plan import (
     Correlation,
     CountDistinct,

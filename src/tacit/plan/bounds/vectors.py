@@ -17,8 +17,7 @@ from tacit.plan.bounds.known import Grouping, Subject, reading_of, span_in
 from tacit.plan.bounds.missing_bounds import MOMENTS_OF_ONE
 from tacit.plan.bounds.profiles import BelievedSpan
 from tacit.plan.bounds.scaling import Profile, Vector
-from tacit.plan.layout import QUANTILE_STEPS
-from tacit.plan.measure import measured_column, power_of_two_at_most
+from tacit.plan.layout import QUANTILE_STEPS, measured_column, power_of_two_at_most
 from tacit.plan.outputs import Mean, PlannedOutput, StandardDeviation, Sum, Variance, planned
 from tacit.plan.plan import Measured, NoiseKind
 from tacit.query import (

@@ -19,11 +19,10 @@ Every function is total: it has a result, perhaps NULL, for every row, and never
 """
 
 from tacit.errors import QueryRefused
-from tacit.query.language.casts import CASTS
 from tacit.query.language.functions import Function
 from tacit.query.language.math_functions import FORMATS, MATHS
 from tacit.query.language.named_functions import FOLDS, NUMBERS, TEXTS, TIMES
-from tacit.query.language.operators import OPERATORS
+from tacit.query.language.operators import CASTS, OPERATORS
 
 _ALL = (*OPERATORS, *FOLDS, *CASTS, *NUMBERS, *MATHS, *TEXTS, *TIMES, *FORMATS)
 FUNCTIONS = {record.name: record for record in _ALL}
