@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -62,3 +63,4 @@ def test_the_version_is_the_installed_one():
     from importlib.metadata import version
 
     assert tacit.__version__ == version("tacit")
+    assert f"\nversion: {tacit.__version__}\n" in (Path(__file__).parent.parent / "CITATION.cff").read_text()

@@ -143,7 +143,7 @@ def test_before_anything_is_learned_a_plan_says_what_is_and_for_how_much():
     plan = replace(wanted[0].plan, spend=make_spend(Fraction(884_601, 1_000_000), None, None, BUDGET))
     ends = [(rows, counted(vector=replace(ROWS, cap=rows << 10, outlook=NO_MORE))) for rows in (1, 10)]
     text = learning_in_words(plan, wanted, PureLoss(Fraction(1)), {"": ends}, LEVEL)
-    assert "Bounds: learned in this call and kept. ε = 0.115399 of 1 goes to them; they are free" in text
+    assert "Bounds: learned in this call and kept. ε = 0.12 of 1 goes to them; they are free" in text
     assert "  how many rows an id has, in all and by g: ε = 0.1" in text
     assert "for a group of 1,000 people with 1 to 10 rows each:\n  n: about ± 90" in text
     assert "Loss: ε = 1 for one unit." in text

@@ -24,6 +24,7 @@ from tacit.privacy import (
     RenyiLoss,
     ZcdpLoss,
     ball,
+    brief,
     decimal_meaning,
     downward,
     show,
@@ -211,7 +212,7 @@ def explain(
 
 def meaning_line(loss: Loss) -> str:
     attack = _attack(_as_epsilon_delta(loss), 1)
-    fails = f"; it may fail with probability {show(attack.delta)}" if attack.delta else ""
+    fails = f"; it may fail with probability {brief(attack.delta)}" if attack.delta else ""
     return (
         f"odds about one person shift at most {_ratio_words(attack.odds)} times; a guess whether they are in the data "
         f"is right at most {_percent_up(attack.accuracy)} of the time{fails}"

@@ -18,7 +18,7 @@ from tacit.errors import QueryRefused, printable
 from tacit.forecast import Solved, errors_in_words, learning_in_words, plan_in_words, useless_line
 from tacit.hold import longest
 from tacit.plan import Plan, PlannedTogether
-from tacit.privacy import Loss, Number, show
+from tacit.privacy import Loss, Number, brief, show
 from tacit.query import Branch, Compound, Query, adds_up, aside_queries, level_queries
 from tacit.release import NoisyTable
 
@@ -70,7 +70,7 @@ class CompoundReport(PlanReport):
                     continue
                 lines += [*([f"--- {label}"] if len(plans) > 1 else []), plan_in_words(plan, self.confidence)]
             lines += [
-                f"Learned first, and kept: {each.words}, for ε = {show(each.plan.spend.epsilon)} of it."
+                f"Learned first, and kept: {each.words}, for ε = {brief(each.plan.spend.epsilon)} of it."
                 for each in self.wanted
             ]
         lines += self.advice

@@ -40,7 +40,7 @@ from tacit.plan import (
     Vector,
     WantedFact,
 )
-from tacit.privacy import Loss, PureLoss, StaircaseNoise, show
+from tacit.privacy import Loss, PureLoss, StaircaseNoise, brief, show
 from tacit.query import after_in_words, name_of
 from tacit.selection import TopK
 
@@ -267,7 +267,7 @@ def _promise(plan: Plan) -> list[str]:
 
 def learned_words(facts: Sequence[Fact]) -> str:
     """Return for how much facts were learned, and at which entries of the ledger."""
-    spent = show(sum((fact.epsilon for fact in facts), Fraction(0)))
+    spent = brief(sum((fact.epsilon for fact in facts), Fraction(0)))
     entries = sorted({fact.entry for fact in facts if fact.entry})
     name = "entry" if len(entries) == 1 else "entries"
     return f"ε = {spent}" + (f" ({name} {', '.join(map(str, entries))})" if entries else "")
@@ -398,9 +398,9 @@ def learning_in_words(
     whole = plan.spend.epsilon + learned
     lines = [
         f"Plan for {plan.table}: free, and no row is read.",
-        f"Bounds: learned in this call and kept. ε = {show(learned)} of {show(whole)} goes to them; they are free for"
+        f"Bounds: learned in this call and kept. ε = {brief(learned)} of {brief(whole)} goes to them; they are free for"
         " every later question about the same people and groups.",
-        *(f"  {each.words}: ε = {show(each.plan.spend.epsilon)}" for each in wanted),
+        *(f"  {each.words}: ε = {brief(each.plan.spend.epsilon)}" for each in wanted),
     ]
     for label, ends in parts.items():
         lines += [*([f"--- {label}"] if label else []), *_expected_range(ends, confidence)]

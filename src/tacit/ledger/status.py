@@ -27,7 +27,7 @@ from tacit.ledger.draft import LedgerDraft
 from tacit.ledger.entry import ACCOUNT, Account, Entry, Record, account_name, charge_from, scope_of
 from tacit.ledger.registry import RegisteredTable, declared_budget
 from tacit.ledger.spelling import BUDGETS, name_key
-from tacit.privacy import KINDS, ApproximateLoss, Event, event_to_dict, from_text, show
+from tacit.privacy import KINDS, ApproximateLoss, Event, brief, event_to_dict, from_text, show
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Left(Remaining):
             return "nothing"
         laplace = _epsilon_words(self.laplace, self.delta)
         gaussian = _epsilon_words(self.gaussian, self.delta_gaussian)
-        rho = f" (ρ = {show(self.rho, up=False)})" if self.rho and self.gaussian > self.laplace else ""
+        rho = f" (ρ = {brief(self.rho, up=False)})" if self.rho and self.gaussian > self.laplace else ""
         if self.laplace == self.gaussian:
             return gaussian
         if not self.gaussian:
@@ -278,7 +278,8 @@ def spent_words(spent: Charge, rule: BudgetRule) -> str:
 
 
 def _epsilon_words(epsilon: Fraction, delta: Fraction, *, up: bool = False) -> str:
-    return f"ε = {show(epsilon, up=up)}" + (f", δ = {show(delta, up=up)}" if delta else "")
+    write = show if up else brief  # amounts spent as the ledger has them; what is left is there to be asked for
+    return f"ε = {write(epsilon, up=up)}" + (f", δ = {write(delta, up=up)}" if delta else "")
 
 
 # ---- entries in words ------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import NoReturn, TypeVar, overload
 
 from tacit.errors import InvalidParameter
-from tacit.privacy.number import Number, decimal_meaning, positive, show
+from tacit.privacy.number import Number, brief, decimal_meaning, positive, show
 
 # At this epsilon the odds about a person may shift 22,000 times.
 LARGE_EPSILON = 10
@@ -66,7 +66,7 @@ class ApproximateLoss:
         return other <= self
 
     def __str__(self) -> str:
-        return f"ε = {show(self.epsilon)}, δ = {show(self.delta)}"
+        return f"ε = {show(self.epsilon)}, δ = {brief(self.delta)}"
 
 
 @dataclass(frozen=True)

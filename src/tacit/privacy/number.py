@@ -114,11 +114,16 @@ def show(value: Fraction, *, up: bool = True) -> str:
 def brief(value: Fraction | float, *, up: bool = True) -> str:
     """Return an amount of loss with two significant digits, rounded up; the rest of a budget is rounded down.
 
-    >>> brief(Fraction(1, 3)), brief(0.1), brief(9.99986e-7), brief(8.88889e-7, up=False), brief(1)
-    ('0.34', '0.1', '1e-6', '8.8e-7', '1')
+    An amount that has three digits is printed with all of them.
+
+    >>> brief(Fraction(1, 3)), brief(0.125), brief(9.99986e-7), brief(8.88889e-7, up=False), brief(1)
+    ('0.34', '0.125', '1e-6', '8.8e-7', '1')
     """
     exact = value if isinstance(value, Fraction) else Fraction(repr(value))
-    return "0" if exact == 0 else _with_digits(exact, 2, up=up)
+    if exact == 0:
+        return "0"
+    three = _with_digits(exact, 3, up=up)
+    return three if Fraction(three) == exact else _with_digits(exact, 2, up=up)
 
 
 def float_below(value: Fraction) -> float:
