@@ -16,6 +16,7 @@ import typer
 import tacit
 import tacit.local
 from tacit.asking import Catalog, PlanReport, Question, Table
+from tacit.asking.running import Running, RunningRows
 from tacit.cli.app import app
 from tacit.tables.catalog import BUDGET_OPTIONS, PUBLIC_OPTIONS, TABLE_OPTIONS
 from tacit.tables.schema import FACTS
@@ -51,6 +52,11 @@ SUBJECTS: dict[str, tuple[str, list[Any], str]] = {
         'by_floor = visits.join(floors, on="ward").group_by("floor").count()\n'
         'both = visits.workload(by_ward=visits.group_by("ward").count(), stay=visits.mean("days"))\n'
         'pairs = visits.marginals(["ward", "days"], bins={"days": [0, 7, 30]})',
+    ),
+    "A count that runs on": (
+        "`running` counts day after day: charged once, by `start`, and free from then on.",
+        [(RunningRows, None), (Running, None)],
+        "print(frame.columns.tolist())",
     ),
     "Aggregates": (
         "For `agg`, which asks for several in one pass; the methods above of the same name ask for one.",
@@ -163,6 +169,9 @@ WORDS = {
     "step": "the public grid that values are rounded to; chosen where left out",
     "keys": "the public list of groups or values; those not listed are left out. Without a list keys are found "
     "privately, which takes a δ",
+    "until": "the last day of a count that runs on: it is charged for all days up to it",
+    "since": "the first day of a count that runs on; the day of its start where left out",
+    "zone": "the time zone that says on which day a moment is, and when a day is over, such as Europe/Berlin",
     "totals": "also the total of all groups, and of each key inside the one before it; of all sets of keys with 'all'",
     "public_totals": 'levels whose totals are public, by name, held exactly: `{"state": {"a": 900, "b": 700}}`',
     "smallest": "about how many people the smallest group has that is to be found",
@@ -305,7 +314,7 @@ def _signature(thing: Any) -> str:
         isinstance(thing, property)
         or not callable(thing)
         or is_error
-        or thing in (Table, Question, PlanReport, Catalog, tacit.Answer)
+        or thing in (Table, Question, PlanReport, Catalog, tacit.Answer, Running, RunningRows)
     ):
         return ""
     found = inspect.signature(thing)

@@ -28,7 +28,7 @@ LEARNING_TARGETS: dict[str, str | tuple[str, ...]] = {
     "blocks of rows": "tacit.engine.coded.coded_rows:held",
     "coded rows of a part": "tacit.engine.parts.part:read_blocks",
     "a part as bytes": "tacit.engine.parts.part:to_bytes",
-    "moves of replaced units": ("tacit.learning.rounds:replaced", "tacit.learning.price:replaced"),
+    "moves of replaced units": ("tacit.learning.rounds:replaced", "tacit.asking.price:replaced"),
     "Engine.coded_rows": "tacit.engine.embedded:EmbeddedEngine._coded",
     "Engine.coded": "tacit.engine.embedded:EmbeddedEngine.coded",
 }

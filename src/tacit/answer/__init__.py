@@ -1,6 +1,6 @@
 """Answers: post-processing of noisy integers into columns, error bars and print. Reads no row and no secret."""
 
-from tacit.answer.answer import Answer, AnswerInfo, as_pandas, loss_record, make_answer
+from tacit.answer.answer import Answer, AnswerInfo, loss_record, make_answer
 from tacit.answer.answer_json import answer_from, answer_of_certificate, answer_record
 from tacit.answer.below_answer import (
     advised,
@@ -18,6 +18,7 @@ from tacit.answer.moments import is_scaled_moment
 from tacit.answer.noise_sums import law_bound, nearest_bound, noise_bounds, weighted_bound
 from tacit.answer.panel import svg_for_page
 from tacit.answer.rehearsal_table import Rehearsal
+from tacit.answer.running_totals import RunningTotals
 from tacit.answer.scaled_columns import ScaledOutput, is_scaled
 from tacit.answer.summary import Summary
 from tacit.answer.text import cells, html_lines, kept_lines, kept_text, text_table

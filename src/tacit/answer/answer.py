@@ -28,6 +28,7 @@ from tacit.answer.moments import NoisyColumn
 from tacit.answer.possible import parts_of_outputs
 from tacit.answer.published import defused, html_page, map_json, wide_csv
 from tacit.answer.text import details_text, html_table, special_label, text_table
+from tacit.arrow_frames import as_pandas, as_polars
 from tacit.errors import InvalidParameter, json_text, unknown_name
 from tacit.files import path_of, write_text
 from tacit.plan import Plan, Ranking
@@ -211,11 +212,7 @@ class Answer:
 
     def to_polars(self) -> Any:
         """Return a Polars frame."""
-        try:
-            import polars as pl
-        except ImportError:
-            raise InvalidParameter("polars is not installed\nhint: pip install polars, or use to_arrow()") from None
-        return pl.from_arrow(self.to_arrow())
+        return as_polars(self.to_arrow())
 
     def to_csv(self, path: str | Path | None = None, *, columns: str | None = None, unsure_from: float = 0.3) -> str:
         """Return the answer as CSV, and write it to `path` if given; text that a spreadsheet would run is defused.
@@ -336,14 +333,6 @@ WORDS = {
     **dict.fromkeys(("rows", "values", "collect", "fetchall", "data"), "write to_dicts(), or to_pandas()"),
     "epsilon": "write facts.loss for what the answer cost",
 }
-
-
-def as_pandas(table: pa.Table) -> Any:
-    """Return an Arrow table as a pandas frame; refuse if pandas is not installed."""
-    try:
-        return table.to_pandas()
-    except ImportError:
-        raise InvalidParameter("pandas is not installed\nhint: pip install pandas, or use to_arrow()") from None
 
 
 def make_answer(

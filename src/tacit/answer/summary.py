@@ -6,9 +6,10 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from tacit.answer.answer import Answer, as_pandas
+from tacit.answer.answer import Answer
 from tacit.answer.below_answer import closing_lines
 from tacit.answer.text import cell_text, html_lines
+from tacit.arrow_frames import as_pandas
 from tacit.errors import printable
 from tacit.plan import VAGUE_FROM, WILD_FROM
 

@@ -17,7 +17,8 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from tacit.answer import Summary, as_pandas, html_lines
+from tacit.answer import Summary, html_lines
+from tacit.arrow_frames import as_pandas
 from tacit.errors import InvalidParameter, QueryRefused, did_you_mean, json_text, printable
 from tacit.forecast import Solved, learning_in_words, plan_in_words
 from tacit.ledger import Fit

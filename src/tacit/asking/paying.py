@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
+from typing import Protocol
 
 import numpy as np
 
@@ -48,6 +49,12 @@ class Payment:
     asker: Asker | None = None
     learning: Learning | None = None
     words: str | None = None
+
+
+class Release(Protocol):
+    """What is read and drawn after a charge."""
+
+    is_released: bool  # whether a noisy value is drawn: from then on a refusal by the ledger is public
 
 
 class OpenCharge:
@@ -143,7 +150,7 @@ def spend(ledger: Ledger, table: RegisteredTable, payment: Payment) -> Iterator[
 
 
 @contextmanager
-def failing_alike(charge: OpenCharge) -> Iterator[None]:
+def failing_alike(charge: "Release") -> Iterator[None]:
     """Raise one of two fixed messages for any failure before the value is released, never the failure's own."""
     failure: TacitError = EngineError(FAILED)
     try:

@@ -5,6 +5,7 @@ It builds questions. `question.py` plans and answers them; the language itself i
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from functools import partial
 from typing import Any, Self, cast
 
@@ -17,6 +18,7 @@ from tacit.asking.learned import KnownFacts
 from tacit.asking.listed_keys import listed_question
 from tacit.asking.question import Question, question_of, workload_question
 from tacit.asking.request import what_is_left
+from tacit.asking.running import RunningRows, running_rows
 from tacit.asking.session import ALONE, Beside, Session
 from tacit.asking.united_question import several_parts
 from tacit.asking.verbs import Verbs
@@ -83,6 +85,16 @@ class Table(Verbs[Question]):
         """
         relation, frame = language.per_unit(self.frame, _relation(self.session), aggregates)
         return Table(self.session.about(relation), frame)
+
+    def running(
+        self, column: str, *, until: str | date, since: str | date | None = None, zone: str | None = None
+    ) -> RunningRows:
+        """Return the days of this table, for a count that runs on: visits.running("day", until="2028-12-31").
+
+        Then ask `.count_units()`, or `.count()`. Days begin with `since`, or with the day of the start.
+        Times need a `zone`. The whole is charged once, by `.start(epsilon=1)`; each `.step()` is free.
+        """
+        return running_rows(self, column, until=until, since=since, zone=zone)
 
     def sql(
         self,

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from tacit.engine.coded.coded_rows import CodedRows
 from tacit.engine.coded.coding_rows import columns_read, read_blocks
+from tacit.engine.daily_counts import columns_counted, counted_days, running_relation, weighed_days
 from tacit.engine.derived import narrowed_source
 from tacit.engine.engine import ExecutionPath, class_and_code, log, raise_if_failed, recording
 from tacit.engine.expression import read_column
@@ -42,9 +43,9 @@ from tacit.engine.scaled_relation import (
     total_names,
     with_totals_apart,
 )
-from tacit.exact import ExactTable, GroupedSteps, key_name, sum_names, with_values_of
+from tacit.exact import ExactIntegers, ExactTable, GroupedSteps, key_name, sum_names, with_values_of
 from tacit.memory import memory_limit, refuse_without_folder, spill_folder
-from tacit.plan import CodedPlan, Plan
+from tacit.plan import CodedPlan, Plan, RunningPlan
 from tacit.query import Scalar, columns_of, kind_of_column
 from tacit.tables import Source, to_scalar
 
@@ -129,6 +130,20 @@ class EmbeddedEngine:
             found = list(recording(lambda: [narrow._coded(plan)], failed))
             raise_if_failed(failed)
             yield found[0]
+
+    def running(self, plan: RunningPlan, first: int, end: int, /) -> ExactIntegers:
+        """Return the exact numbers of a count that runs on, for the days from `first` to before `end`."""
+        narrow = self._with_columns(columns_counted(plan))
+        failed: list[Exception] = []
+        with self.moment():
+            found = list(recording(lambda: [narrow._running(plan, first, end)], failed))
+        raise_if_failed(failed)
+        return found[0]
+
+    def _running(self, plan: RunningPlan, first: int, end: int) -> ExactIntegers:
+        with self._source.wanting(wanted_rows(plan.where, self._source.columns)):
+            found = self._source.fetch(running_relation(plan, self._source.table, self._kinds))
+        return weighed_days(plan, counted_days(plan, found), first, end)
 
     def _coded(self, plan: CodedPlan) -> CodedRows:
         with self._source.wanting(wanted_rows(plan.where, self._source.columns)):

@@ -11,8 +11,8 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from tacit.errors import EngineError
-from tacit.exact import ExactTable
-from tacit.plan import CodedPlan, Plan
+from tacit.exact import ExactIntegers, ExactTable
+from tacit.plan import CodedPlan, Plan, RunningPlan
 from tacit.tables import Source
 
 if TYPE_CHECKING:
@@ -59,6 +59,9 @@ class Engine(Protocol):
 
     def coded(self, plan: CodedPlan, /) -> "AbstractContextManager[CodedRows]":
         """Lend the rows of a plan as cells, in secret; a failure inside gives the fixed words."""
+
+    def running(self, plan: RunningPlan, first: int, end: int, /) -> ExactIntegers:
+        """Return the exact numbers of a count that runs on, for the days from `first` to before `end`."""
 
     def path_of(self, plan: Plan) -> ExecutionPath:
         """Return the path that a plan would take now; it depends only on public facts."""

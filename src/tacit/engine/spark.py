@@ -36,9 +36,9 @@ from tacit.engine.parts.task import (
     versions,
 )
 from tacit.errors import QueryRefused
-from tacit.exact import ExactTable, with_values_of
+from tacit.exact import ExactIntegers, ExactTable, with_values_of
 from tacit.memory import refuse_without_folder
-from tacit.plan import CodedPlan, Plan
+from tacit.plan import CodedPlan, Plan, RunningPlan
 from tacit.tables import Source, SparkTable
 
 if TYPE_CHECKING:
@@ -126,6 +126,10 @@ class SparkEngine:
             found = list(recording(lambda: [self._coded(plan)], failed))
         raise_if_failed(failed)
         yield found[0]
+
+    def running(self, _plan: RunningPlan, _first: int, _end: int, /) -> ExactIntegers:
+        """Refuse: counts that run on are for rows in files and databases. A session refuses them before a charge."""
+        raise QueryRefused("running counts are for rows in files and databases, and these are in Spark")
 
     def path_of(self, plan: Plan) -> ExecutionPath:
         return self._embedded.path_of(plan)

@@ -3,10 +3,10 @@
 scikit-learn is imported only when an estimator is made.
 """
 
+from tacit.asking import noise_for
 from tacit.learning.additive import AdditiveClassifier, AdditiveRegressor
 from tacit.learning.linear import PCA, LinearRegression
 from tacit.learning.model_file import load, model_text
-from tacit.learning.price import noise_for
 from tacit.learning.rounds import Rounds, train
 from tacit.learning.scoring.holdout import Holdout
 from tacit.learning.scoring.judge import Score

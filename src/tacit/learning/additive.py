@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from tacit.asking import Table
+from tacit.asking import Table, noise_for
 from tacit.errors import InvalidParameter
 from tacit.learning.additive_model import MARGIN, AdditiveModel
 from tacit.learning.estimator import Estimator
 from tacit.learning.features import Feature, class_target, coarse_of, features_of, target_of
 from tacit.learning.model_sql import score_sql
-from tacit.learning.price import noise_for
 from tacit.learning.scoring.scorable import Scoring
 from tacit.learning.shapes import BINS_MOST, Recipe, Shapes, learn_shapes
 from tacit.learning.terms import ModelTerms, explained, term_picture

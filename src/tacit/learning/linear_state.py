@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.asking import Table
+from tacit.asking import Table, noise_for
 from tacit.errors import QueryRefused, printable
 from tacit.learning.features import NUMBERS, Feature, as_numbers, features_of, known_column, plain
 from tacit.learning.linear_fit import (
@@ -27,7 +27,6 @@ from tacit.learning.linear_fit import (
     shrunk,
     target_of,
 )
-from tacit.learning.price import noise_for
 from tacit.learning.rounds import Rounds
 from tacit.learning.undeclared import FitPlan, KnownColumns
 from tacit.plan import (

@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 
-from tacit.asking import Payment, Session, Table
+from tacit.asking import Payment, Session, Table, replaced
 from tacit.errors import InvalidParameter
 from tacit.exact import ExactIntegers
 from tacit.hold import holding
-from tacit.learning.price import replaced
 from tacit.ledger import Receipt
 from tacit.plan import BinMaps, CodedPlan, Judgement, Merit, Moments, Scores, SquaredErrors
 from tacit.privacy import ApproximateLoss, GaussianNoise, Integers

@@ -23,11 +23,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from tacit.asking import Table
+from tacit.asking import Table, noise_for
 from tacit.errors import InvalidParameter, QueryRefused
 from tacit.learning.declared_rows import rows_to_predict
 from tacit.learning.features import Feature, class_target, features_of, target_of
-from tacit.learning.price import noise_for
 from tacit.learning.rounds import train
 from tacit.learning.scoring.holdout import units_between
 from tacit.ledger import Receipt

@@ -17,3 +17,4 @@ from tacit.ledger.roles import Person, Token, until_text
 from tacit.ledger.spelling import name_key
 from tacit.ledger.sqlite import MEMORY
 from tacit.ledger.status import Asker, BudgetRoom, BudgetStatus, Fit, Left, cost_words, entry_line, spent_words
+from tacit.ledger.steps import Step

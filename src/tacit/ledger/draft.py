@@ -44,6 +44,7 @@ PERSON = "person "
 PEOPLE = "people"  # the first person: from then on, only listed people may ask
 HELD = "token "
 BLOCKS = "blocks "  # those that a cohort was ever charged for
+STREAM = "stream "  # the newest step of a stream, by its charge
 ATTEMPT = "attempt "  # the newest at a charge that was carried out again, or that failed
 KEY = "key"  # the newest entry that names a key to sign with; None: the first entry does
 
@@ -193,6 +194,8 @@ def changes(entry: Entry, get: Get) -> dict[str, str]:
         return {fact_name(record["table"], record["question"]): pointer}
     if record["kind"] == "attempt":
         return {attempt_name(record["charge"]): pointer} | aside_changes(record, get)
+    if record["kind"] == "step":
+        return {stream_name(record["charge"]): pointer}
     if record["kind"] == "charge":
         return aside_changes(record, get) | block_changes(record, get)
     if record["kind"] == "person":
@@ -251,6 +254,11 @@ def fact_name(table: str, question: str) -> str:
 def attempt_name(charge: int) -> str:
     """Return the key in the state for the newest attempt at a charge, after its first."""
     return f"{ATTEMPT}{charge}"
+
+
+def stream_name(charge: int) -> str:
+    """Return the key in the state for the newest step of the stream that a charge paid for."""
+    return f"{STREAM}{charge}"
 
 
 def facts_of(table: str) -> str:
@@ -369,6 +377,11 @@ class LedgerDraft:
 
     def answer_paid_by(self, charge: int) -> Entry | None:
         return self._answers.get(charge) or self._found(self.rows.answer_paid_by(charge), "answer", charge=charge)
+
+    def last_step(self, charge: int) -> Entry | None:
+        """Return the newest step of the stream that a charge paid for, or None."""
+        text = self.state.get(stream_name(charge))
+        return None if text is None else self.pointed(*json.loads(text))
 
     def entry(self, number: int) -> Entry | None:
         """Return one entry, or None beyond the ledger's end."""

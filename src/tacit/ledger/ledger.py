@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from datetime import datetime
 from itertools import islice
 from typing import Self, TypeVar
 
@@ -40,6 +41,7 @@ from tacit.ledger.status import (
     first_shortfall,
     smallest,
 )
+from tacit.ledger.steps import Step, add_step, steps_of
 from tacit.ledger.store import LedgerStore, NotAsSigned, StoreRows
 from tacit.ledger.verify import Verified, verify
 from tacit.privacy import ApproximateLoss, Event, Loss, LossPerPeriod
@@ -194,6 +196,21 @@ class Ledger(CarriesOut, KnowsPeople):
         """Return the answer at an entry, or None if the entry is of another kind."""
         with self._view() as draft:
             return charging.stored_at(draft, number)
+
+    def steps(self, charge: int, *, after: int = 0) -> list[Step]:
+        """Return the released parts of the stream that a charge paid for: those in entries after the number `after`."""
+        with self._view() as draft:
+            return steps_of(draft, charge, after=after)
+
+    def add_step(self, charge: int, *, first: int, end: int, text: str) -> None:
+        """Write the next part of a stream, durably, before it leaves; if another process was first, its part stays."""
+        self._submit(lambda draft: add_step(draft, charge, first=first, end=end, text=text))
+
+    @property
+    def time(self) -> datetime:
+        """The ledger's time in UTC: the clock's, and never earlier than its last entry's."""
+        with self._view() as draft:
+            return datetime.fromisoformat(draft.time).replace(tzinfo=None)
 
     def answer_of(self, charge: int) -> Entry | None:
         """Return the entry of the answer that a charge paid for, or None."""

@@ -315,6 +315,8 @@ def _subject_words(kind: str, record: Record, tables: Mapping[str, RegisteredTab
     if kind == "attempt":
         what = "has failed" if record["failed"] else "begins"
         return f"attempt {record['number']} at charge {record['charge']} {what}"
+    if kind == "step":
+        return f"of the stream of charge {record['charge']}: numbers {record['first'] + 1} to {record['end']}"
     if kind == "fact":
         table = tables.get(record["table"])
         only = f" (for {record['analyst']} alone)" if record["analyst"] else ""

@@ -204,6 +204,7 @@ class History:
         self._in_force: dict[tuple[str, str], list[Budget]] = {}  # while charges are added up
         self._unanswered: dict[int, str] = {}
         self._attempts: dict[int, tuple[int, bool]] = {}  # the newest at a charge, and whether it failed
+        self._steps: dict[int, tuple[int, int]] = {}  # of each stream, the entry of its newest step, and its end
         self._learned: tuple[int, str] | None = None  # the number and the question of the last answer
         self._page: list[str] = []
         self._rules: dict[int, Entry] = {}
@@ -281,8 +282,8 @@ class History:
             self.state |= changes(entry, self.state.get)
         elif kind == "names" and NAMES not in self.state:
             self._fold_names(Entry(*columns))
-        elif kind in {"fact", "attempt"}:
-            (self._fact if kind == "fact" else self._attempt)(record)
+        elif kind in {"fact", "attempt", "step"}:
+            {"fact": self._fact, "attempt": self._attempt, "step": self._step}[kind](record)
             self.state |= changes(Entry(*columns), self.state.get)
         elif kind == "ledger" and self.number == 1:
             self.ledger, self.public_key = record["ledger"], record["public_key"]
@@ -340,6 +341,15 @@ class History:
         if charge not in self._unanswered or has_failed or not is_next:
             raise _damage(f"entry {self.number} carries out again what may not be")
         self._attempts[charge] = number, failed
+
+    def _step(self, record: Record) -> None:
+        """Refuse a step of a stream that was not charged and answered, and one that does not follow the one before."""
+        charge, first, end = (record[name] for name in ("charge", "first", "end"))
+        before, follows = self._steps.get(charge, (None, 0))
+        is_charged = 0 < charge < self.number and charge not in self._unanswered
+        if not is_charged or (record["before"], first) != (before, follows) or not first < end:
+            raise _damage(f"entry {self.number} is a step that does not follow the step before it")
+        self._steps[charge] = self.number, end
 
     def _answer(self, charge: int, question: str) -> Copied:
         self._answers += 1

@@ -93,6 +93,7 @@ from tacit.plan.plan import (
     question_key,
 )
 from tacit.plan.planner import make_plan, make_spend, plan_of_other_noise, plan_with_room
+from tacit.plan.running_days import DAYS_MOST, STEP_BITS, RunningPlan
 from tacit.plan.sensitivity import whole_of
 from tacit.plan.shared_epsilon import PlannedTogether, plans_of_noise, plans_together, spends_of
 from tacit.plan.split import read_weights, rounded_shares

@@ -1,6 +1,6 @@
 """Tables: the protected part, the public part, and the source of rows."""
 
-from tacit.tables.blocks import blocks_between, read_blocks
+from tacit.tables.blocks import begin_in_utc, blocks_between, read_blocks, zone_of
 from tacit.tables.catalog import (
     BYTES_MAX,
     FILE_NAME,

@@ -8,9 +8,8 @@ measures are computed from them (`measures.py`).
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from tacit.asking import Table
+from tacit.asking import Table, noise_for
 from tacit.errors import InvalidParameter
-from tacit.learning.price import noise_for
 from tacit.learning.rounds import Rounds, train
 from tacit.learning.scoring.measures import (
     CHANCE_EDGES,

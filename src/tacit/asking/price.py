@@ -23,7 +23,7 @@ from tacit.accounting import (
     rule_of,
     shares_of,
 )
-from tacit.asking import Session
+from tacit.asking.session import Session
 from tacit.errors import InvalidParameter, QueryRefused
 from tacit.plan import make_spend
 from tacit.privacy import (
