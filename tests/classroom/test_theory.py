@@ -113,7 +113,7 @@ def test_the_ends_of_every_input_are_shown(name):
         found = found_in(name, tuple(given.items()))
         assert all(number for _, number in found.rows)
         assert found_in(name, tuple(given.items()), found.drawn).drawn == found.drawn
-        picture = TOPICS[name].draw(found, str)
+        picture = TOPICS[name].draw(found)
         assert "NaN" not in str(picture)
         assert "title" not in picture
 

@@ -205,12 +205,6 @@ def test_an_end_of_a_token_ends_the_visit_at_once(browser):
     assert browser.send("GET", "/").headers["location"] == "/sign-in"
 
 
-def test_a_page_is_in_a_language_that_it_has(browser):
-    browser.sign_in("tacit_ben")
-    english = browser.send("GET", "/", headers={"Accept-Language": "fr, en;q=0.3, x;q=y"}).text
-    assert '<html lang="en">' in english
-
-
 def test_a_chain_is_verified_for_who_reads_the_ledger_alone(browser):
     browser.sign_in("tacit_ben")
     assert browser.send("GET", "/ledger?verify=1").status_code == 403

@@ -1,10 +1,7 @@
 """The pictures of the theory pages: the points of an experiment become a panel of lines.
 
-Pictures lack a title and a note: the page has both, in letters that fit. Words are translated by the `_` that is handed
-over.
+Pictures lack a title and a note: the page has both, in letters that fit.
 """
-
-from collections.abc import Callable
 
 from tacit.pictures import (
     BLUE,
@@ -39,18 +36,16 @@ from tacit_classroom.theory.experiments import (
 WIDTH, HEIGHT = 330, 240
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 
-Say = Callable[[str], str]
 
-
-def draw_polls(found: Polled, _: Say) -> Spec:
+def draw_polls(found: Polled) -> Spec:
     """Draw the share of yeses that was reported and the debiased one, as people are added."""
     last = found.polls[-1].people
-    x = Axis(_("people who have answered"), log=True, values=decades(10, last), form=",", domain=(8, last * 1.3))
-    y = Axis(_("share of yes"), form="~%", values=SHARES, domain=(-0.1, 1.1))
+    x = Axis("people who have answered", log=True, values=decades(10, last), form=",", domain=(8, last * 1.3))
+    y = Axis("share of yes", form="~%", values=SHARES, domain=(-0.1, 1.1))
     looks = {
-        "reported": Look(_("of the reports"), ORANGE, "triangle-up", (5, 3)),
-        "estimate": Look(_("debiased, with its interval"), BLUE, "circle"),
-        "truth": Look(_("the truth") + f": {percent(found.share)}", INK, "square", (2, 2), size=1),
+        "reported": Look("of the reports", ORANGE, "triangle-up", (5, 3)),
+        "estimate": Look("debiased, with its interval", BLUE, "circle"),
+        "truth": Look("the truth" + f": {percent(found.share)}", INK, "square", (2, 2), size=1),
     }
     points = [("reported", float(poll.people), poll.reported / poll.people) for poll in found.polls]
     points += [("estimate", float(poll.people), poll.estimate) for poll in found.polls]
@@ -64,17 +59,17 @@ def draw_polls(found: Polled, _: Say) -> Spec:
     return _picture(line_panel(points, looks, x=x, y=y, more=[intervals], width=WIDTH, height=HEIGHT))
 
 
-def draw_noises(found: Noises, _: Say) -> Spec:
+def draw_noises(found: Noises) -> Spec:
     """Draw the error of both kinds of noise along the number of counts, and one release of each."""
     sizes = [each.counts for each in found.along]
     heights = [height for each in found.along for height in (each.laplace, each.gaussian)]
-    x = Axis(_("counts that one person changes"), log=True, values=decades(1, sizes[-1]), form=",")
-    y = Axis(_("largest error (95 %)"), log=True, values=decades(max(1, min(heights)), max(heights)), form=",")
+    x = Axis("counts that one person changes", log=True, values=decades(1, sizes[-1]), form=",")
+    y = Axis("largest error (95 %)", log=True, values=decades(max(1, min(heights)), max(heights)), form=",")
     looks = {
-        "laplace": Look(_("Laplace noise"), ORANGE, "triangle-up", (5, 3)),
-        "gaussian": Look(_("Gaussian noise"), BLUE, "circle"),
-        "drawn laplace": Look(_("a Laplace release now"), RED, "cross", size=130, joined=False),
-        "drawn gaussian": Look(_("a Gaussian release now"), GREEN, "diamond", size=130, joined=False),
+        "laplace": Look("Laplace noise", ORANGE, "triangle-up", (5, 3)),
+        "gaussian": Look("Gaussian noise", BLUE, "circle"),
+        "drawn laplace": Look("a Laplace release now", RED, "cross", size=130, joined=False),
+        "drawn gaussian": Look("a Gaussian release now", GREEN, "diamond", size=130, joined=False),
     }
     points = [("laplace", float(each.counts), float(each.laplace)) for each in found.along]
     points += [("gaussian", float(each.counts), float(each.gaussian)) for each in found.along]
@@ -84,19 +79,19 @@ def draw_noises(found: Noises, _: Say) -> Spec:
     return _picture(line_panel(points, looks, x=x, y=y, more=chosen, width=WIDTH, height=HEIGHT))
 
 
-def draw_odds(found: Odds, _: Say) -> Spec:
+def draw_odds(found: Odds) -> Spec:
     """Draw what every belief can become at most."""
-    x = Axis(_("belief before the answer"), form="~%", values=SHARES, domain=(0, 1))
-    y = Axis(_("belief after it, at most"), form="~%", values=SHARES, domain=(0, 1.02))
+    x = Axis("belief before the answer", form="~%", values=SHARES, domain=(0, 1))
+    y = Axis("belief after it, at most", form="~%", values=SHARES, domain=(0, 1.02))
     looks = {
-        "most": Look(f"ε = {show(found.epsilon)}: " + _("no attacker believes more"), BLUE, "circle", size=1),
+        "most": Look(f"ε = {show(found.epsilon)}: " + "no attacker believes more", BLUE, "circle", size=1),
         "here": Look(f"{percent(found.before)} → {at_most(found.after)}", RED, "diamond", size=170, joined=False),
     }
     points = [("most", float(before), float(after)) for before, after in found.curve]
     points.append(("here", float(found.before), float(found.after)))
     nothing = [(0.0, 0.0, ""), (1.0, 1.0, "")]
     words: Spec = {
-        "data": {"values": [{"x": 0.98, "y": 0.04, "words": _("dashed: no information is learned")}]},
+        "data": {"values": [{"x": 0.98, "y": 0.04, "words": "dashed: no information is learned"}]},
         "mark": {"type": "text", "align": "right", "fontSize": 12, "color": INK},
         "encoding": {"x": x.encoding("x"), "y": y.encoding("y"), "text": {"field": "words", "type": "nominal"}},
     }
@@ -104,35 +99,33 @@ def draw_odds(found: Odds, _: Say) -> Spec:
     return _picture(panel)
 
 
-def draw_totals(found: Composed, _: Say) -> Spec:
+def draw_totals(found: Composed) -> Spec:
     """Draw the total by four rules along the number of questions."""
     looks = {
-        "basic": Look(_("basic: addition"), RED, "circle", (5, 3)),
-        "advanced": Look(_("advanced"), ORANGE, "triangle-up", (2, 2)),
-        "zCDP": Look(_("zCDP"), PINK, "square", (7, 3)),
-        "numerical": Look(_("numerical: the exact laws, added up"), BLUE, "diamond", size=80),
+        "basic": Look("basic: addition", RED, "circle", (5, 3)),
+        "advanced": Look("advanced", ORANGE, "triangle-up", (2, 2)),
+        "zCDP": Look("zCDP", PINK, "square", (7, 3)),
+        "numerical": Look("numerical: the exact laws, added up", BLUE, "diamond", size=80),
     }
     points = [(name, float(asked), total) for name, asked, total in found.along if name in looks]
     # far above addition a rule only squeezes the others
     top = 1.35 * max(total for name, _asked, total in points if name == "basic")
-    x = Axis(_("questions"), form=",d", zero=True)
-    y = Axis(_("total ε"), zero=True, domain=(0, top))
+    x = Axis("questions", form=",d", zero=True)
+    y = Axis("total ε", zero=True, domain=(0, top))
     return _picture(line_panel(points, looks, x=x, y=y, width=WIDTH, height=HEIGHT))
 
 
-def draw_rebuilt(found: Rebuilt, _: Say) -> Spec:
+def draw_rebuilt(found: Rebuilt) -> Spec:
     """Draw the share of secrets that comes back along the number of questions."""
     looks = {
-        EXACT: Look(_("exact counts"), RED, "circle", size=110),
-        SMALL_NOISE: Look(_("fixed small noise") + f": ± {SPREAD}", PINK, "square", (2, 2)),
-        BUDGET: Look(
-            "Tacit, " + _("all questions together") + f": ε = {show(found.epsilon)}", BLUE, "diamond", size=80
-        ),
-        "most": Look(_("the most that any attack on it can expect"), GREEN, "square", (8, 3), size=1),
-        "guess": Look(_("guessing"), INK, "square", (2, 2), size=1),
+        EXACT: Look("exact counts", RED, "circle", size=110),
+        SMALL_NOISE: Look("fixed small noise" + f": ± {SPREAD}", PINK, "square", (2, 2)),
+        BUDGET: Look("Tacit, " + "all questions together" + f": ε = {show(found.epsilon)}", BLUE, "diamond", size=80),
+        "most": Look("the most that any attack on it can expect", GREEN, "square", (8, 3), size=1),
+        "guess": Look("guessing", INK, "square", (2, 2), size=1),
     }
-    x = Axis(_("questions asked"), form=",d", zero=True)
-    y = Axis(_("secrets recovered"), form="~%", values=(0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0), domain=(0.35, 1.03))
+    x = Axis("questions asked", form=",d", zero=True)
+    y = Axis("secrets recovered", form="~%", values=(0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0), domain=(0.35, 1.03))
     points = [(way, float(asked), share) for way, asked, share in found.along]
     for name, height in (("most", float(found.most_right)), ("guess", 0.5)):
         points += [(name, float(at), height) for at in (0, found.questions)]

@@ -23,11 +23,6 @@ from tacit.privacy import show
 Rows = tuple[tuple[str, str], ...]  # words, and the number that they name
 
 
-def N_(words: str) -> str:  # noqa: N802 - gettext's own name for words that are translated when they are shown
-    """Mark words for translation; they are translated where a page shows them."""
-    return words
-
-
 def percent(share: float | Fraction) -> str:
     """Return a share in percent.
 
@@ -88,11 +83,11 @@ class Polled:
         last = self.polls[-1]
         people, share = f"{last.people:,}", last.reported / last.people
         return (
-            (N_("An answer is sent as it is with probability"), percent(self.keep)),
-            (N_("True answers that are yes"), f"{last.yes:,} / {people} ({percent(self.share)})"),
-            (N_("Reports that say yes"), f"{last.reported:,} / {people} ({percent(share)})"),
-            (N_("Debiased estimate"), f"{last.estimate * last.people:,.0f} ({percent(last.estimate)})"),
-            (N_("Interval of the estimate"), f"{percent(last.low)} – {percent(last.high)} (95 %)"),
+            ("An answer is sent as it is with probability", percent(self.keep)),
+            ("True answers that are yes", f"{last.yes:,} / {people} ({percent(self.share)})"),
+            ("Reports that say yes", f"{last.reported:,} / {people} ({percent(share)})"),
+            ("Debiased estimate", f"{last.estimate * last.people:,.0f} ({percent(last.estimate)})"),
+            ("Interval of the estimate", f"{percent(last.low)} – {percent(last.high)} (95 %)"),
         )
 
     @property
@@ -152,10 +147,10 @@ class Noises:
     def rows(self) -> Rows:
         """The errors at the chosen number of counts."""
         return (
-            (N_("Laplace: no count is off by more than"), f"{self.here.laplace:,} (95 %)"),
-            (N_("Gaussian: no count is off by more than"), f"{self.here.gaussian:,} (95 %)"),
-            (N_("Laplace, one release now: the largest error"), f"{self.drawn[0]:,}"),
-            (N_("Gaussian, one release now: the largest error"), f"{self.drawn[1]:,}"),
+            ("Laplace: no count is off by more than", f"{self.here.laplace:,} (95 %)"),
+            ("Gaussian: no count is off by more than", f"{self.here.gaussian:,} (95 %)"),
+            ("Laplace, one release now: the largest error", f"{self.drawn[0]:,}"),
+            ("Gaussian, one release now: the largest error", f"{self.drawn[1]:,}"),
         )
 
     @property
@@ -229,11 +224,11 @@ class Odds:
     def rows(self) -> Rows:
         """The belief, and the attack that was tried."""
         return (
-            (N_("Odds about one person grow at most"), f"× {ceil(self.factor * 100) / 100:,.2f}"),
-            (N_("The chosen belief becomes at most"), f"{percent(self.before)} → {at_most(self.after)}"),
-            (N_("A guess between two equally likely cases is right at most"), at_most(self.most_right)),
+            ("Odds about one person grow at most", f"× {ceil(self.factor * 100) / 100:,.2f}"),
+            ("The chosen belief becomes at most", f"{percent(self.before)} → {at_most(self.after)}"),
+            ("A guess between two equally likely cases is right at most", at_most(self.most_right)),
             (
-                N_("An attacker tried it now, and was right"),
+                "An attacker tried it now, and was right",
                 f"{self.right:,} / {TRIES:,} ({percent(self.right / TRIES)})",
             ),
         )
@@ -285,7 +280,7 @@ class Composed:
     @property
     def rows(self) -> Rows:
         """The total by every rule."""
-        return ((N_("The smallest total"), f"{self.total} ({self.way})"), *self.by_rule)
+        return (("The smallest total", f"{self.total} ({self.way})"), *self.by_rule)
 
     @property
     def python(self) -> str:
@@ -346,11 +341,11 @@ class Rebuilt:
     def rows(self) -> Rows:
         """The share of secrets that came back."""
         return (
-            (N_("Secrets recovered from exact counts"), percent(self.share(EXACT))),
-            (N_("From counts with fixed noise of up to ± 2"), percent(self.share(SMALL_NOISE))),
-            (N_("From counts through a budget"), percent(self.share(BUDGET))),
-            (N_("Guessing without any answer"), percent(0.5)),
-            (N_("No attack on this budget can expect more than"), at_most(self.most_right)),
+            ("Secrets recovered from exact counts", percent(self.share(EXACT))),
+            ("From counts with fixed noise of up to ± 2", percent(self.share(SMALL_NOISE))),
+            ("From counts through a budget", percent(self.share(BUDGET))),
+            ("Guessing without any answer", percent(0.5)),
+            ("No attack on this budget can expect more than", at_most(self.most_right)),
         )
 
     @property

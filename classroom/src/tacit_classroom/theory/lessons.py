@@ -20,9 +20,8 @@ from starlette.datastructures import QueryParams
 
 from tacit.pictures import Spec, as_svg, themed
 from tacit.privacy import show
-from tacit.server import OutsidePages, Problem, Turns, language_of, page, say_in, unknown
+from tacit.server import OutsidePages, Problem, Turns, page, unknown
 from tacit_classroom.theory import drawings, experiments
-from tacit_classroom.theory.experiments import N_
 
 TURNS = 2
 WAITING_MAX = 20  # pages that one address waits for
@@ -79,7 +78,7 @@ class Topic:
     alt: str
     fields: tuple[Field, ...]
     run: Callable[..., Any]
-    draw: Callable[[Any, Callable[[str], str]], Spec]
+    draw: Callable[[Any], Spec]
     deeper: tuple[str, ...]
     is_drawn: bool = True  # by chance, so that it can be drawn again
 
@@ -97,12 +96,12 @@ TOPICS = {
     for topic in (
         Topic(
             "randomized-response",
-            N_("Randomized response"),
-            N_("Every answer is randomized before it is sent, and the total is still right."),
-            N_("The share of yes among the reports, and the debiased one, which comes close to the truth"),
+            "Randomized response",
+            "Every answer is randomized before it is sent, and the total is still right.",
+            "The share of yes among the reports, and the debiased one, which comes close to the truth",
             (
-                Field("people", N_("people"), "1000", choices=("100", "1000", "10000", "100000")),
-                Field("share", N_("true share of yes"), "30", least="0", most="100", step="1", sign="%"),
+                Field("people", "people", "1000", choices=("100", "1000", "10000", "100000")),
+                Field("share", "true share of yes", "30", least="0", most="100", step="1", sign="%"),
                 EPSILON,
             ),
             experiments.poll,
@@ -111,11 +110,11 @@ TOPICS = {
         ),
         Topic(
             "laplace-or-gaussian",
-            N_("Laplace or Gaussian noise"),
-            N_("For a few counts Laplace noise is smaller, for many Gaussian noise is."),
-            N_("The error of Laplace and of Gaussian noise along the number of counts: the lines cross"),
+            "Laplace or Gaussian noise",
+            "For a few counts Laplace noise is smaller, for many Gaussian noise is.",
+            "The error of Laplace and of Gaussian noise along the number of counts: the lines cross",
             (
-                Field("counts", N_("counts"), "20", choices=("1", "2", "5", "10", "20", "50", "100", "300", "1000")),
+                Field("counts", "counts", "20", choices=("1", "2", "5", "10", "20", "50", "100", "300", "1000")),
                 EPSILON,
                 DELTA,
             ),
@@ -125,15 +124,15 @@ TOPICS = {
         ),
         Topic(
             "odds",
-            N_("The effect of ε on an attacker's odds"),
-            N_("No belief about a person grows beyond a known curve, with any other knowledge."),
-            N_(
+            "The effect of ε on an attacker's odds",
+            "No belief about a person grows beyond a known curve, with any other knowledge.",
+            (
                 "The most that every belief can become after an answer, above the line of an answer that reveals "
                 "no information"
             ),
             (
                 EPSILON,
-                Field("belief", N_("belief before the answer"), "50", least="1", most="99", step="1", sign="%"),
+                Field("belief", "belief before the answer", "50", least="1", most="99", step="1", sign="%"),
             ),
             experiments.attack_odds,
             drawings.draw_odds,
@@ -141,12 +140,12 @@ TOPICS = {
         ),
         Topic(
             "composition",
-            N_("Many questions together"),
-            N_("Losses add up, and for many small ones a smaller total is true as well."),
-            N_("The total loss by several rules along the number of questions: addition is a straight line"),
+            "Many questions together",
+            "Losses add up, and for many small ones a smaller total is true as well.",
+            "The total loss by several rules along the number of questions: addition is a straight line",
             (
-                Field("questions", N_("questions"), "100", least="2", most="500", step="2"),
-                Field("epsilon", N_("ε of each question"), "0.1", least="0.01", most="1", step="0.01"),
+                Field("questions", "questions", "100", least="2", most="500", step="2"),
+                Field("epsilon", "ε of each question", "0.1", least="0.01", most="1", step="0.01"),
                 DELTA,
             ),
             experiments.compose_questions,
@@ -156,14 +155,12 @@ TOPICS = {
         ),
         Topic(
             "reconstruction",
-            N_("Rebuilding a secret column"),
-            N_("Enough exact counts give every secret back; counts through a budget do not."),
-            N_("The share of secrets that comes back along the number of questions, by how they are answered"),
+            "Rebuilding a secret column",
+            "Enough exact counts give every secret back; counts through a budget do not.",
+            "The share of secrets that comes back along the number of questions, by how they are answered",
             (
-                Field("questions", N_("questions"), "40", least="5", most="100", step="5"),
-                Field(
-                    "epsilon", N_("ε for all questions together"), "1", choices=("0.1", "1", "5", "20", "100", "500")
-                ),
+                Field("questions", "questions", "40", least="5", most="100", step="5"),
+                Field("epsilon", "ε for all questions together", "1", choices=("0.1", "1", "5", "20", "100", "500")),
             ),
             experiments.rebuild_secrets,
             drawings.draw_rebuilt,
@@ -185,7 +182,7 @@ def add_theory(app: FastAPI, visitor: Visitor) -> None:
         app.add_api_route(path, route, methods=["GET"], include_in_schema=False)
 
 
-PAGES = OutsidePages(Path(__file__).parent, "/theory", N_("How it works"), add_theory)
+PAGES = OutsidePages(Path(__file__).parent, "/theory", "How it works", add_theory)
 
 
 class Theory:
@@ -227,7 +224,7 @@ class Theory:
             raise Problem("refused", 422, f"'{wrong[0].name}' must be {_may_be(wrong[0])}", f"/theory/{shown.name}")
         written = request.query_params.get("drawn", "")
         drawn = tuple(map(int, written.split("."))) if _DRAWN.fullmatch(written) else ()
-        svg = await self._in_turn(request, picture_of, shown.name, inputs, drawn, language_of(request))
+        svg = await self._in_turn(request, picture_of, shown.name, inputs, drawn)
         return Response(svg, media_type="image/svg+xml")
 
     async def _in_turn(self, request: Request, work: Callable[..., Any], *given: Any) -> Any:
@@ -260,9 +257,9 @@ def found_in(topic: str, inputs: Inputs, drawn: tuple[int, ...] = ()) -> Any:
 
 
 @lru_cache(maxsize=KEPT_MAX)
-def picture_of(topic: str, inputs: Inputs, drawn: tuple[int, ...], language: str) -> bytes:
+def picture_of(topic: str, inputs: Inputs, drawn: tuple[int, ...]) -> bytes:
     """Return the picture of an experiment's results, as SVG."""
-    return themed(as_svg(TOPICS[topic].draw(found_in(topic, inputs, drawn), say_in(language)))).encode()
+    return themed(as_svg(TOPICS[topic].draw(found_in(topic, inputs, drawn)))).encode()
 
 
 WHOLE = frozenset({"people", "counts", "questions"})

@@ -50,7 +50,7 @@ def cookie_on_the_api() -> Iterator[None]:
 def pages_without_escaping() -> Iterator[None]:
     """Write texts into pages as they are."""
     made = original("environment of pages")
-    with planted("environment of pages", lambda language: made(language).overlay(autoescape=False)):
+    with planted("environment of pages", lambda: made().overlay(autoescape=False)):
         yield
 
 

@@ -1,7 +1,7 @@
 """The server's pages: the same verbs in a browser, for people who write no Python."""
 
-from tacit.server.pages.page_look import OutsidePages, language_of, page, say_in
+from tacit.server.pages.page_look import OutsidePages, page
 from tacit.server.pages.page_routes import add_pages, problem_page
 from tacit.server.pages.visits import Visits
 
-__all__ = ["OutsidePages", "Visits", "add_pages", "language_of", "page", "problem_page", "say_in"]
+__all__ = ["OutsidePages", "Visits", "add_pages", "page", "problem_page"]

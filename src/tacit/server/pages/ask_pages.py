@@ -28,7 +28,7 @@ from tacit.ledger import Person
 from tacit.noise import fresh_bytes
 from tacit.options import read_wording
 from tacit.server.desk import Desk, Given, told
-from tacit.server.pages.page_look import budget_bars, in_locale, lines_of_plan, page
+from tacit.server.pages.page_look import budget_bars, lines_of_plan, page
 from tacit.server.pages.visits import Guest, Visitors
 from tacit.server.pages.wording_of_forms import (
     AGGREGATES,
@@ -97,7 +97,7 @@ def mended(chosen: Chosen, fix: str) -> Chosen:
     """Return what is chosen after a button of `fixes_of`."""
     field, _, text = fix.partition("=")
     if field == "epsilon":
-        return replace(chosen, epsilon=in_locale(text, chosen.language), error="")
+        return replace(chosen, epsilon=text, error="")
     if field == "where":
         return replace(chosen, where=text)
     return replace(chosen, sql=text) if field == "sql" else chosen
@@ -120,10 +120,10 @@ class AskPages:
     async def ask(self, request: Request, table: str) -> Response:
         """Show the builder, filled in from an address: to repeat and change a question."""
         guest = await self.who(request)
-        chosen = chosen_from(request.query_params, guest.language)
+        chosen = chosen_from(request.query_params)
         if not chosen.spends:
             left = (await self.desk.budget(guest.person, table))["epsilon"]
-            chosen = replace(chosen, epsilon=in_locale(f"{left / 10:.1g}", chosen.language) if left else "")
+            chosen = replace(chosen, epsilon=f"{left / 10:.1g}" if left else "")
         if chosen.mode == "sql" and not chosen.sql:  # something to begin with
             chosen = replace(chosen, sql=sql_of(Chosen(), table, ""))
         return await self._ask_page(guest, table, chosen)
@@ -132,7 +132,7 @@ class AskPages:
         """Show the plan of the current choices: free; only the plan for a page that updates while the visitor types."""
         guest = await self.who(request)
         form = await guest.form()
-        chosen = _with_buttons(mended(chosen_from(form, guest.language), str(form.get("fix") or "")), form)
+        chosen = _with_buttons(mended(chosen_from(form), str(form.get("fix") or "")), form)
         if request.headers.get("tacit-part") == "plan":
             described = await self.desk.described(guest.person, table)
             values = await self._planned(guest.person, table, chosen, described)
@@ -187,7 +187,7 @@ class AskPages:
         """
         kinds = {left[kind]["epsilon"] for kind in ("gaussian", "laplace")}
         for amount in (two_digits(each) for each in sorted(kinds, reverse=True) if each):
-            tried = replace(chosen, epsilon=amount, error="", language="en")
+            tried = replace(chosen, epsilon=amount, error="")
             try:
                 planned = await self.desk.plan(person, table, _wording(sql, tried, may_answer=False))
             except Exception as error:  # noqa: BLE001 - a refusal of this amount: `told` logs what is not ours
@@ -217,7 +217,7 @@ class AskPages:
         """Ask, at the cost shown in the plan; the answer has a separate address."""
         guest = await self.who(request)
         person, form = guest.person, await guest.form()
-        chosen = chosen_from(form, guest.language)
+        chosen = chosen_from(form)
         described = await self.desk.described(person, table)
         sql = sql_of(chosen, table, described["declaration"]["unit"])
         key = str(form.get("key") or "")

@@ -20,7 +20,7 @@ from tacit.server.access import require
 from tacit.server.desk import Desk, told
 from tacit.server.pages.page_look import budget_bars, lines_of_plan
 from tacit.server.pages.visits import Guest, Visitors
-from tacit.server.pages.wording_of_forms import Chosen, plain_number, sql_of
+from tacit.server.pages.wording_of_forms import Chosen, sql_of
 from tacit.server.problems import Problem
 from tacit.server.records import facts_read
 
@@ -101,7 +101,7 @@ class CuratorPages:
 
         def act() -> Any:
             record = {"table": table, **_filled(form, "analyst", "period", "reason")}
-            amounts = {} if form.get("revoke") else _amounts(form, guest.language, "epsilon", "delta")
+            amounts = {} if form.get("revoke") else _filled(form, "epsilon", "delta")
             return curating.grant(
                 self.desk, guest.person, {**record, **amounts, **({"revoke": True} if form.get("revoke") else {})}
             )
@@ -115,7 +115,7 @@ class CuratorPages:
         person, table = guest.person, guest.request.path_params["table"]
         described = await self.desk.described(person, table)
         bars = await self.desk.aside(lambda: self._bars(table))
-        preview = await self._preview(person, table, str(chosen.get("epsilon") or "").strip().replace(",", "."))
+        preview = await self._preview(person, table, str(chosen.get("epsilon") or "").strip())
         return guest.page(
             "grants.html",
             problem,
@@ -197,7 +197,7 @@ class CuratorPages:
             return await self._declare_page(guest, form)
 
         def act() -> Any:
-            return curating.declare(self.desk, guest.person, declaration_of(form, guest.language))
+            return curating.declare(self.desk, guest.person, declaration_of(form))
 
         done, problem = await self._act(act)
         return await self._declare_page(guest, form, problem, done)
@@ -223,16 +223,16 @@ class CuratorPages:
         )
 
 
-def declaration_of(form: FormData, language: str = "en") -> dict[str, Any]:
+def declaration_of(form: FormData) -> dict[str, Any]:
     """Return what the form declares, as the API takes it."""
     record: dict[str, Any] = _filled(form, "name", "source", "unit", "hold")
-    budget = _amounts(form, language, "epsilon", "delta")
+    budget = _filled(form, "epsilon", "delta")
     if budget:
         record["budget"] = budget | _filled(form, "period")
     columns: dict[str, Any] = {}
     for name in [str(each) for each in form.getlist("column")][:COLUMNS_MAX]:
         facts: dict[str, Any] = {}
-        low, high = (plain_number(str(form.get(f"{end} {name}") or "").strip(), language) for end in ("low", "high"))
+        low, high = (str(form.get(f"{end} {name}") or "").strip() for end in ("low", "high"))
         if low or high:
             facts["between"] = [low, high]
         keys = [key.strip() for key in str(form.get(f"keys {name}") or "").split(",") if key.strip()]
@@ -243,11 +243,6 @@ def declaration_of(form: FormData, language: str = "en") -> dict[str, Any]:
     if columns:
         record["columns"] = columns
     return record
-
-
-def _amounts(form: FormData, language: str, *names: str) -> dict[str, Any]:
-    """Return the fields of a form that were filled in with numbers, with a decimal point."""
-    return {name: plain_number(written, language) for name, written in _filled(form, *names).items()}
 
 
 def _filled(form: FormData, *names: str) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from starlette.datastructures import FormData
 from tacit.ledger import Ledger, Person
 from tacit.noise import fresh_bytes
 from tacit.server.desk import Desk
-from tacit.server.pages.page_look import language_of, page
+from tacit.server.pages.page_look import page
 from tacit.server.problems import Problem
 
 COOKIE = "__Host-tacit"
@@ -103,11 +103,6 @@ class Guest:
     request: Request
     person: Person
     visit: Visit
-
-    @property
-    def language(self) -> str:
-        """The language of the page."""
-        return language_of(self.request)
 
     async def form(self) -> FormData:
         """Return the form that was sent."""

@@ -3,21 +3,13 @@
 So all pages ask the same way, and the SQL shown is the SQL asked.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from starlette.datastructures import FormData
 
-from tacit.server.problems import Problem
-
 ROWS_MAX = 8
-
-
-def N_(words: str) -> str:  # noqa: N802 - gettext's own name for words that are translated when they are shown
-    """Return words unchanged: they are translated when they are shown."""
-    return words
 
 
 # verb of the builder -> (SQL of a column x, Python); verbs without a column come first
@@ -34,22 +26,21 @@ AGGREGATES: dict[str, tuple[str, str]] = {
     "filled": ("COUNT({x})", "tacit.count({name})"),
     "distinct": ("COUNT(DISTINCT {x})", "tacit.count_distinct({name})"),
 }
-# in words, for the page; gettext finds them by `N_`
 WHAT_WORDS = {
-    "count": N_("number of rows"),
-    "people": N_("number of people"),
-    "mean": N_("mean of"),
-    "sum": N_("sum of"),
-    "median": N_("median of"),
-    "p90": N_("90th percentile of"),
-    "std": N_("standard deviation of"),
-    "min": N_("low end of"),
-    "max": N_("high end of"),
-    "filled": N_("number of values of"),
-    "distinct": N_("number of different"),
+    "count": "number of rows",
+    "people": "number of people",
+    "mean": "mean of",
+    "sum": "sum of",
+    "median": "median of",
+    "p90": "90th percentile of",
+    "std": "standard deviation of",
+    "min": "low end of",
+    "max": "high end of",
+    "filled": "number of values of",
+    "distinct": "number of different",
 }
-ROLE_WORDS = (N_("analyst"), N_("curator"), N_("auditor"))
-PART_WORDS = {"year": N_("year"), "month": N_("month"), "week": N_("week"), "day": N_("day")}
+ROLE_WORDS = ("analyst", "curator", "auditor")
+PART_WORDS = {"year": "year", "month": "month", "week": "week", "day": "day"}
 WITHOUT_COLUMN = ("count", "people")
 NUMERIC = frozenset({"int", "float", "decimal", "bool"})
 TIMES = frozenset({"date", "timestamp"})
@@ -67,7 +58,6 @@ class Chosen:
     sql: str = ""
     epsilon: str = ""
     error: str = ""
-    language: str = "en"  # in which the numbers are written
 
     @property
     def spends(self) -> bool:
@@ -78,29 +68,10 @@ class Chosen:
     def spending(self) -> dict[str, str]:
         """Return the amount to spend, as the API takes it; an error wins, since it defines the amount."""
         name, written = ("error", self.error) if self.error else ("epsilon", self.epsilon)
-        return {name: plain_number(written, self.language)} if written else {}
+        return {name: written} if written else {}
 
 
-_COMMA = re.compile(r"([+-]?\d+),(\d+(?:[eE][+-]?\d+)?\s?%?)", re.ASCII)
-_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:\.\d{3})+", re.ASCII)
-
-
-def plain_number(written: str, language: str) -> str:
-    """Return a number of a form with a decimal point, as every other door takes it.
-
-    In German a comma is the decimal sign. A number in which a sign may stand between thousands is refused.
-
-    >>> plain_number("0,5", "de"), plain_number("0.5", "de"), plain_number("0,5", "en")
-    ('0.5', '0.5', '0,5')
-    """
-    if language != "de":
-        return written
-    if _THOUSANDS.fullmatch(written) or ("," in written and not _COMMA.fullmatch(written)):
-        raise Problem("refused", 422, f"this is not a number of this page: {written[:40]}", "write 0.5")
-    return _COMMA.sub(r"\1.\2", written)
-
-
-def chosen_from(form: FormData | Mapping[str, Any], language: str = "en") -> Chosen:
+def chosen_from(form: FormData | Mapping[str, Any]) -> Chosen:
     """Return a form's choices; unknown words are left out."""
     given = form if isinstance(form, FormData) else FormData(form)
 
@@ -119,7 +90,6 @@ def chosen_from(form: FormData | Mapping[str, Any], language: str = "en") -> Cho
         text("sql"),
         text("epsilon"),
         text("error"),
-        language,
     )
 
 
