@@ -41,9 +41,11 @@ class Browser:
         return self.send("POST", "/sign-in", data={"token": token}, headers=HERE)
 
     def form(self, path: str) -> dict[str, str]:
-        """Return the hidden fields of a page's form."""
+        """Return the hidden fields of a page's form, but for the mark of its plan: tests change the question."""
         page = self.send("GET", path).text
-        return dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', page))
+        found = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', page))
+        found.pop("planned", None)
+        return found
 
 
 @pytest.fixture
@@ -121,6 +123,84 @@ def test_a_question_is_built_planned_asked_and_shown(browser):
     picture = browser.send("GET", f"{where}/answer.svg")
     assert (picture.headers["content-type"], "<svg" in picture.text) == ("image/svg+xml", True)
     assert browser.send("GET", f"{where}/answer.txt").status_code == 404
+
+
+def test_an_answer_is_titled_in_words_and_shows_the_sql_as_it_was_typed(browser):
+    browser.sign_in("tacit_ben")
+    typed = "select Ward,avg(days)  as stay -- of <adults>\nfrom VISITS where days>=2 group by 1"
+    fresh = browser.send("GET", asked(browser, mode="sql", sql=typed).headers["location"]).text
+    assert "<h1>Mean of days by ward, where days &gt;= 2</h1>" in fresh
+    shown = unescape(re.findall(r'as SQL</summary><pre class="copy">(.*?)</pre>', fresh, re.DOTALL)[0])
+    assert shown == typed
+    listed = browser.send("GET", "/history").text
+    assert "Mean of days by ward, where days &gt;= 2</a>" in listed
+
+
+def test_the_button_has_the_price_and_asks_only_what_was_planned(browser):
+    browser.sign_in("tacit_ben")
+    page = browser.send("GET", "/tables/visits?what=mean&of=days&by=ward&epsilon=2").text
+    assert re.search(r'id="ask-button" >Ask, for ε 2 of your ε 20</button>', page)
+    assert re.search(r'id="ask-button" disabled', browser.send("GET", "/tables/visits?where=x+%3D").text)
+    planned = re.findall(r'name="planned" value="(\w+)"', page)[0]
+    changed = asked(browser, what="mean", of="days", by="ward", epsilon="3", planned=planned)
+    assert (changed.status_code, "Ask, for ε 3 of your ε 20" in changed.text) == (409, True)
+    assert browser.house.desk.ledger.spent(browser.house.desk.ledger.table("visits")).epsilon == 0
+    assert asked(browser, what="mean", of="days", by="ward", epsilon="2", planned=planned).status_code == 303
+
+
+def test_bounds_are_learned_first_for_a_part_of_the_price_and_then_the_plan_states_the_interval(folder, open_house):
+    written = (folder / "tacit.toml").read_text()
+    (folder / "tacit.toml").write_text(re.sub(r"(?m)^\w+_per_unit = 1\n", "", written))
+    browser = Browser(open_house(), Visits(b"k" * 32))
+    browser.sign_in("tacit_ben")
+    question = {"what": "mean", "of": "days", "by": "ward", "epsilon": "2"}
+    fields = browser.form("/tables/visits") | question
+    before = browser.send("POST", "/tables/visits/plan", data=fields, headers=HERE).text
+    part = float(re.findall(r"Learn its bounds first, for ε ([\d.]+)", before)[0])
+    assert "for a group of 1,000 people" in before
+    slept = len(browser.house.clock.slept)
+    after = browser.send("POST", "/tables/visits/learn", data=fields, headers=HERE)
+    spent = browser.house.desk.ledger.spent(browser.house.desk.ledger.table("visits"))
+    assert 0 < spent.epsilon <= part < 2
+    assert len(browser.house.clock.slept) > slept  # on the public clock
+    assert (after.status_code, "Learn its bounds first" in after.text) == (200, False)
+    assert "a group on average" in after.text
+    browser.send("POST", "/tables/visits/learn", data=fields, headers=HERE)  # known by now, and free
+    assert browser.house.desk.ledger.spent(browser.house.desk.ledger.table("visits")) == spent
+    refused = browser.send("POST", "/tables/visits/learn", data={**fields, "epsilon": "900"}, headers=HERE)
+    assert refused.status_code in (200, 402, 422)
+    assert browser.house.desk.ledger.spent(browser.house.desk.ledger.table("visits")) == spent
+
+
+def test_the_builder_writes_filters_bins_and_totals_with_typed_values_as_text(folder, open_house):
+    written = (folder / "tacit.toml").read_text()
+    (folder / "tacit.toml").write_text(written.replace("{ epsilon = 20 }", "{ epsilon = 20, delta = 1e-6 }"))
+    browser = Browser(open_house(), Visits(b"k" * 32))
+    browser.sign_in("tacit_ben")
+    given = {"what": ["mean", "count"], "of": ["days", ""], "by": ["ward", "days"], "step days": "10"}
+    given |= {"column": ["ward", "days", ""], "is": ["in", "least", "is"], "value": ["A, B' OR 'x", "2", "x"]}
+    plan = browser.send("GET", "/tables/visits", params={**given, "totals": "cube", "epsilon": "2"}).text
+    sql = unescape(re.findall(r'as SQL</summary><pre class="copy">(.*?)</pre>', plan, re.DOTALL)[0])
+    assert sql.splitlines() == [
+        'SELECT "ward", "days" // 10 * 10 AS "days in steps of 10", AVG("days") AS "mean_days", COUNT(*) AS "count"',
+        'FROM "visits"',
+        """WHERE "ward" IN ('A', 'B'' OR ''x') AND "days" >= 2""",
+        "GROUP BY CUBE (1, 2)",
+    ]
+    assert '<option value="A">' in plan  # a known key, in the menu of values
+
+
+def test_sql_has_the_columns_with_their_facts_and_three_questions_to_try(browser):
+    browser.sign_in("tacit_ben")
+    page = browser.send("GET", "/tables/visits?mode=sql").text
+    assert 'data-insert="ward">ward</button> <span class="soft">text</span>' in page
+    assert "<code>A</code>" in page
+    assert "int, 0 to 30" in page
+    tried = [unescape(each) for each in re.findall(r'name="fix" value="try=(.*?)"', page, re.DOTALL)]
+    assert len(tried) == 3
+    for sql in tried:
+        shown = browser.send("GET", "/tables/visits", params={"mode": "sql", "sql": sql, "epsilon": "1"}).text
+        assert re.search(r'id="ask-button" >Ask', shown), sql
 
 
 def test_what_is_shown_as_python_is_the_same_question(browser):
@@ -229,16 +309,16 @@ def test_a_kept_answer_has_the_cost_notes_and_buttons_of_the_fresh_one(folder, o
     browser.sign_in("tacit_ben")
     where = asked(browser, what="mean", of="days", by="ward", **given).headers["location"]
     fresh = browser.send("GET", where).text
-    number = re.findall(r'href="/history/(\d+)"', fresh)[0]
+    number = re.findall(r'href="/history/(\d+)/answer.certificate"', fresh)[0]
     kept = browser.send("GET", f"/history/{number}").text
     *others, spent = lines_below(kept)
     assert re.fullmatch(r"Spent ε 2(, δ [\de.-]+)?\. Protects all rows of one \w+\.", spent)
-    start = spent.partition(". ")[0]
-    assert re.fullmatch(rf"{start}; ε [\d.]+ is left.*", lines_below(fresh)[-1])
-    assert lines_below(fresh)[:-1] == others
+    assert lines_below(fresh) == [*others, spent]
     assert others
+    headings = [re.findall(r'<div class="heading">.*?</div>', page, re.DOTALL) for page in (fresh, kept)]
+    assert headings[0] == headings[1] != []
     buttons = [re.findall(r'class="button" href="[^"]*?/answer\.(\w+)"', page) for page in (fresh, kept)]
-    assert buttons == [["csv", "json", "png", "certificate"]] * 2
+    assert buttons == [["csv", "xlsx", "json", "png", "svg", "md", "certificate"]] * 2
     records = [browser.send("GET", f"{page}/answer.json").json() for page in (where, f"/history/{number}")]
     assert [record["loss"] for record in records] == [records[0]["loss"]] * 2
     assert [record["notes"] for record in records] == [records[0]["notes"]] * 2

@@ -306,6 +306,13 @@ def question_of(session: Session, query: Query) -> Question:
     return Question(*several_parts(compound, lambda own: (session, own)))
 
 
+def learn_ahead(question: Question, call: QuestionCall) -> tuple[Fact, ...]:
+    """Charge for and learn the facts that the answer to a call would learn first; its plan then states its error."""
+    request, _, _ = question._request(call)
+    with holding(longest((read_hold(call.hold), question.session.hold))):
+        return request.learn_ahead()
+
+
 def _drawn(
     question: Question, level: Fraction, plans: Sequence[Plan], noisy: Sequence[NoisyTable], *, consistent: bool
 ) -> Answer:

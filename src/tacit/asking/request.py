@@ -174,6 +174,20 @@ class Request:
             found, room = self._found(rows), payer.ledger.room(payer.registered, self.asker.name)
         return self._foreseen(found, room)
 
+    def learn_ahead(self) -> tuple[Fact, ...]:
+        """Charge for and learn the facts that answering would learn first, and leave the answer for later.
+
+        Whether the question was asked before is left out, as in `foresee`. With all facts known it charges nothing.
+        """
+        with self.alone():
+            foreseen = self.foresee()
+            if foreseen.is_settled:
+                return ()
+            known = KnownRequest(self.parts.key(self.spend), foreseen)
+            with self.call(known) as learned:  # refused here if the budgets lack room for the whole
+                self.learn_missing(known, learned)
+                return tuple(learned)
+
     def fit(self, foreseen: Foreseen) -> Fit:
         """Return whether the budgets have room for all of it now, and how much would be left."""
         planned, payer = foreseen.planned, self.payer

@@ -1,5 +1,6 @@
 """How every picture looks: one palette, one set of letters and lines, one kind of title."""
 
+import re
 from collections.abc import Sequence
 from textwrap import wrap
 from typing import Any
@@ -36,6 +37,7 @@ CONFIG: Spec = {
 }
 
 
+PAGE_FONT = "system-ui, Noto Sans, sans-serif"
 # A colour of a light picture -> the same in a dark one: the paper, words and lines of the pages' dark theme.
 DARK = {
     "white": "#1d2327",
@@ -63,12 +65,13 @@ def quantity(field: str, **more: Any) -> Spec:
 
 
 def themed(svg: str) -> str:
-    """Return an SVG picture that is dark wherever its page is: the page's theme chooses, also inside of an <img>."""
+    """Return an SVG picture in its page's typeface, and dark wherever its page is, also inside of an <img>."""
     rules = "".join(
         f'[{name}="{light}" i]{{{name}:{dark}}}' for light, dark in DARK.items() for name in ("fill", "stroke")
     )
     # words without a colour are black
     style = f"<style>@media (prefers-color-scheme:dark){{text:not([fill]){{fill:{DARK['#000']}}}{rules}}}</style>"
+    svg = re.sub(r'font-family="[^"]*"', f'font-family="{PAGE_FONT}"', svg)
     opened, end, rest = svg.partition(">")
     return f"{opened}{end}{style}{rest}"
 

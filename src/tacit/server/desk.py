@@ -12,19 +12,21 @@ import logging
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Hashable, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tacit.answer import Answer, advised, answer_record
+from tacit.answer import Answer, advised, answer_record, loss_record
 from tacit.asking import (
     Catalog,
     Description,
     Question,
+    QuestionCall,
     Table,
+    learn_ahead,
     left_record,
     question_of,
     sent_as,
@@ -210,6 +212,30 @@ class Desk:
 
         return await self._planned(person, read)
 
+    async def known(self, person: Person, name: str) -> dict[str, list[Any]]:
+        """Return the groups that were found and are free for this person, by the column that they are values of."""
+        self._require(person, "see", name)
+
+        def read() -> dict[str, list[Any]]:
+            table = self._table(name)
+            of_column = {f"which groups by {column} there are": column for column in table.frame.declaration.columns}
+            facts = [each for each in table.session.facts(person.name) if each.words in of_column]
+            return {of_column[each.words]: [key for (key,) in each.fact.keys] for each in facts}
+
+        return await self._planned(person, read)
+
+    async def read(self, person: Person, name: str, bodies: Sequence[str]) -> list[Question | None]:
+        """Return questions from their bodies, to put them in words; None for one that cannot be read any more."""
+        self._require(person, "see", name)
+
+        def one(body: str) -> Question | None:
+            try:
+                return self._question(person, name, read_wording(body.encode(), may_answer=True))
+            except (TacitError, ValueError):
+                return None
+
+        return await self._planned(person, lambda: [one(body) for body in bodies])
+
     async def budget(self, person: Person, name: str) -> dict[str, Any]:
         """Return what a person may still spend on a table."""
         self._require(person, "see", name)
@@ -241,9 +267,25 @@ class Desk:
             report = question.plan(**wording.spending, analyst=person.name)
             loss = report.loss
             fit = getattr(report, "fit", None)
-            return {"text": str(report), "loss": {"text": str(loss)}, "fits": fit is None or fit.short is None}
+            return {"text": str(report), "loss": loss_record(loss), "fits": fit is None or fit.short is None}
 
         return await self._planned(person, made)
+
+    async def learn(self, person: Person, name: str, wording: Wording) -> None:
+        """Charge for and learn the facts that a question lacks, on the public clock: then its plan states its error."""
+        self._require(person, "ask", name)
+        async with self.turns.turn(person.name or ""):
+            clock = PublicClock(self.hold_of(name), self.now, self.wait)
+
+            def run() -> None:
+                with noting(clock):
+                    call = QuestionCall(**wording.spending, analyst=person.name)
+                    learn_ahead(self._question(person, name, wording), call)
+
+            try:
+                await asyncio.get_running_loop().run_in_executor(self._answering, run)
+            finally:
+                await self.sleep(clock.seconds_left())
 
     async def _planned(self, person: Person, make: Callable[[], Found]) -> Found:
         """Return what is free; people take turns, so that many plans of one person do not delay others."""

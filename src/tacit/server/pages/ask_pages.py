@@ -9,39 +9,42 @@ form, so the line identifies the field.
 """
 
 import asyncio
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import ROUND_DOWN, Decimal
-from functools import lru_cache
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from hashlib import sha256
 from typing import Any
 
 from fastapi import Request, Response
 from fastapi.responses import RedirectResponse
 
-from tacit.answer import Answer, answer_from, answer_record, cells, closing_lines, svg_for_page
 from tacit.json_wire import write_json
 from tacit.ledger import Person
 from tacit.noise import fresh_bytes
 from tacit.options import read_wording
-from tacit.server.desk import Desk, Given, told
-from tacit.server.pages.page_look import budget_bars, lines_of_plan, page
+from tacit.privacy import brief
+from tacit.query import written_forms
+from tacit.server.desk import Desk, told
+from tacit.server.pages.page_look import budget_bars, lines_of_plan, outlook_of, page
 from tacit.server.pages.visits import Guest, Visitors
 from tacit.server.pages.wording_of_forms import (
     AGGREGATES,
+    COMPARISONS,
     PART_WORDS,
+    TOTALS_WORDS,
     WHAT_WORDS,
+    WITHOUT_COLUMN,
     Chosen,
-    by_choices,
     chosen_from,
     columns_for,
+    examples_of,
+    groups_of,
     python_of,
+    quoted,
     sql_of,
 )
-from tacit.server.problems import Problem, unknown
+from tacit.server.problems import Problem
 
 _PLACE = re.compile(r"\(line (\d+), column (\d+)\)")
 _MEANT = re.compile(r"did you mean '([^']+)'")
@@ -67,7 +70,7 @@ def field_of(problem: Problem, chosen: Chosen, sql: str) -> str:
         return "sql"
     lines = sql.splitlines()
     line = lines[int(place[1]) - 1] if place and int(place[1]) <= len(lines) else ""
-    if place is None and chosen.where and not chosen.by:
+    if place is None and (chosen.where or chosen.filters) and not chosen.by:
         return "where"
     return _FIELDS.get(line.split(" ")[0], "what")
 
@@ -100,14 +103,30 @@ def mended(chosen: Chosen, fix: str) -> Chosen:
         return replace(chosen, epsilon=text, error="")
     if field == "where":
         return replace(chosen, where=text)
+    if field == "try":
+        return replace(chosen, mode="sql", sql=text)
     return replace(chosen, sql=text) if field == "sql" else chosen
 
 
-# An SVG that is opened by itself may not run anything either.
-PICTURE_HEADERS = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox"}
-PICTURES = {"svg": "image/svg+xml", "narrow.svg": "image/svg+xml", "png": "image/png"}
-PICTURES_KEPT = 64
-_SIZE = re.compile(rb'<svg[^>]*? width="([0-9.]+)"[^>]*? height="([0-9.]+)"')
+# Aggregates, which are no functions of a row, for the list beside the SQL.
+_AGGREGATE_FORMS = (
+    "COUNT(*)",
+    "COUNT(x)",
+    "COUNT(DISTINCT x)",
+    "SUM(x)",
+    "AVG(x)",
+    "MEDIAN(x)",
+    "QUANTILE(x, 0.9)",
+    "MIN(x)",
+    "MAX(x)",
+    "STDDEV(x)",
+    "VARIANCE(x)",
+    "CORR(x, y)",
+    "COUNT(*) FILTER (WHERE c)",
+)
+_WORDS_OF_SQL = "SELECT FROM WHERE GROUP BY ROLLUP CUBE HAVING ORDER LIMIT AND OR NOT IN BETWEEN LIKE IS NULL CASE WHEN"
+_NAME = re.compile(r"[A-Z][A-Z_0-9]+(?=\()")
+KEYS_SHOWN = 60
 
 
 class AskPages:
@@ -124,8 +143,6 @@ class AskPages:
         if not chosen.spends:
             left = (await self.desk.budget(guest.person, table))["epsilon"]
             chosen = replace(chosen, epsilon=f"{left / 10:.1g}" if left else "")
-        if chosen.mode == "sql" and not chosen.sql:  # something to begin with
-            chosen = replace(chosen, sql=sql_of(Chosen(), table, ""))
         return await self._ask_page(guest, table, chosen)
 
     async def plan(self, request: Request, table: str) -> Response:
@@ -136,29 +153,61 @@ class AskPages:
         if request.headers.get("tacit-part") == "plan":
             described = await self.desk.described(guest.person, table)
             values = await self._planned(guest.person, table, chosen, described)
-            return page(request, "plan.html", table=table, is_part=True, **values)
+            return page(request, "plan.html", table=table, is_part=True, chosen=chosen, **values)
         return await self._ask_page(guest, table, chosen)
 
-    async def _ask_page(self, guest: Guest, table: str, chosen: Chosen, problem: Problem | None = None) -> Response:
+    async def learn(self, request: Request, table: str) -> Response:
+        """Learn the facts that a question lacks, charged; then show its plan, which states the expected interval."""
+        guest = await self.who(request)
+        chosen = chosen_from(await guest.form())
+        described = await self.desk.described(guest.person, table)
+        declared = described["declaration"]
+        sql = sql_of(chosen, table, declared["unit"], declared["columns"])
+        try:
+            await self.desk.learn(guest.person, table, _wording(sql, chosen, may_answer=False))
+        except Exception as error:  # noqa: BLE001 - `told` decides what of it may be seen
+            return await self._ask_page(guest, table, chosen, told(error))
+        return await self._ask_page(guest, table, chosen)
+
+    async def _ask_page(
+        self, guest: Guest, table: str, chosen: Chosen, problem: Problem | None = None, *, is_changed: bool = False
+    ) -> Response:
         person = guest.person
         described = await self.desk.described(person, table)
         declared = described["declaration"]
+        columns, unit = declared["columns"], declared["unit"]
+        if chosen.mode == "sql" and not chosen.sql:  # something to begin with
+            chosen = replace(chosen, sql=sql_of(replace(chosen, mode="build"), table, unit, columns))
         values = await self._planned(person, table, chosen, described)
         if problem is not None:
             values |= await self._at_its_field(person, table, problem, chosen, values["sql"], described)
-        whats = {what: columns_for(what, declared["columns"], declared["unit"]) for what in AGGREGATES}
+        found = await self.desk.known(person, table)
+        keys = {name: (each["keys"] or found.get(name) or [])[:KEYS_SHOWN] for name, each in columns.items()}
         return guest.page(
             "ask.html",
-            status=200 if problem is None else problem.status,
+            status=409 if is_changed else 200 if problem is None else problem.status,
             table=table,
             described=described,
+            hold=float(self.desk.hold_of(table)),
             chosen=chosen,
-            whats=whats,
+            is_changed=is_changed,
+            whats={what: columns_for(what, columns, unit) for what in AGGREGATES},
             what_words=WHAT_WORDS,
+            without_column=WITHOUT_COLUMN,
             part_words=PART_WORDS,
+            totals_words=TOTALS_WORDS,
+            comparisons=COMPARISONS,
             bars=await asyncio.to_thread(budget_bars, self.desk.ledger, table, person.name),
-            columns=[name for name in declared["columns"] if name != declared["unit"]],
-            by_choices=by_choices(declared["columns"], declared["unit"]),
+            columns={name: each for name, each in columns.items() if name != unit},
+            keys=keys,
+            lists={name: f"keys-{at}" if keys[name] else "" for at, name in enumerate(columns)},
+            found=found,
+            groups=groups_of(columns, unit),
+            by=dict(chosen.by),
+            examples=examples_of(table, columns, unit, finds=bool(described["budget"]["laplace"]["delta"])),
+            forms=(*_AGGREGATE_FORMS, *written_forms().split("; ")),
+            sql_names={name: _sql_name(name) for name in columns},
+            names=_names(table, columns),
             key=fresh_bytes(16).hex(),
             is_part=False,
             **values,
@@ -187,40 +236,74 @@ class AskPages:
         """
         kinds = {left[kind]["epsilon"] for kind in ("gaussian", "laplace")}
         for amount in (two_digits(each) for each in sorted(kinds, reverse=True) if each):
-            tried = replace(chosen, epsilon=amount, error="")
-            try:
-                planned = await self.desk.plan(person, table, _wording(sql, tried, may_answer=False))
-            except Exception as error:  # noqa: BLE001 - a refusal of this amount: `told` logs what is not ours
-                told(error)
-                continue
-            if planned["fits"]:
+            tried = await self._tried(person, table, chosen, sql, amount)
+            if tried is not None and tried["fits"]:
                 return amount
         return ""
+
+    async def _tried(self, person: Person, table: str, chosen: Chosen, sql: str, epsilon: str) -> dict[str, Any] | None:
+        """Return the plan of a question at another amount; None if that is refused."""
+        tried = replace(chosen, epsilon=epsilon, error="")
+        try:
+            return await self.desk.plan(person, table, _wording(sql, tried, may_answer=False))
+        except Exception as error:  # noqa: BLE001 - a refusal of this amount: `told` logs what is not ours
+            told(error)
+            return None
 
     async def _planned(
         self, person: Person, table: str, chosen: Chosen, described: Mapping[str, Any]
     ) -> dict[str, Any]:
         """Return the plan of the current choices, or the problem and its position."""
-        sql = sql_of(chosen, table, described["declaration"]["unit"])
+        declared = described["declaration"]
+        sql = sql_of(chosen, table, declared["unit"], declared["columns"])
         found: dict[str, Any] = {"sql": sql, "plan": None, "python": "", "problem": None, "field": "", "fixes": ()}
-        if not sql or not chosen.spends:
+        if not sql.strip() or not chosen.spends:
             return found
         try:
-            found["python"] = python_of(chosen, table, chosen.spending)
+            found["python"] = python_of(chosen, table, chosen.spending, sql)
             planned = await self.desk.plan(person, table, _wording(sql, chosen, may_answer=False))
-            found["plan"] = {**planned, "lines": lines_of_plan(planned["text"])}
         except Exception as error:  # noqa: BLE001 - `told` decides what of it may be seen
-            found |= await self._at_its_field(person, table, told(error), chosen, sql, described)
+            return found | await self._at_its_field(person, table, told(error), chosen, sql, described)
+        lines, left = lines_of_plan(planned["text"]), described["budget"]["epsilon"]
+        epsilon = planned["loss"]["epsilon"]
+        found["plan"] = {
+            **planned,
+            "lines": lines,
+            "outlook": outlook_of(lines),
+            "price": planned["loss"]["text"] if epsilon is None else f"ε {brief(epsilon)}",
+            "left": f"ε {brief(left, up=False)}" if left else "",
+            "closer": await self._for_more(person, table, chosen, sql, epsilon, left),
+            "mark": _mark_of_plan(sql, chosen),
+        }
+        if not planned["fits"] and left:
+            amount = await self._fitting(person, table, chosen, sql, described["budget"])
+            found["fixes"] = (Fix(f"ε = {amount}", f"epsilon={amount}"),) if amount else ()
         return found
 
+    async def _for_more(
+        self, person: Person, table: str, chosen: Chosen, sql: str, epsilon: float | None, left: float | None
+    ) -> tuple[str, str] | None:
+        """Return twice the amount and the error to expect for it, if that fits into the rest of the budget."""
+        if epsilon is None or not left or chosen.error or 2 * epsilon > left:
+            return None
+        amount = two_digits(2 * epsilon)
+        tried = await self._tried(person, table, chosen, sql, amount)
+        line = "" if tried is None or not tried["fits"] else outlook_of(lines_of_plan(tried["text"])).line
+        return (amount, line) if line else None
+
     async def asked(self, request: Request, table: str) -> Response:
-        """Ask, at the cost shown in the plan; the answer has a separate address."""
+        """Ask, at the cost shown in the plan; the answer has a separate address.
+
+        A form whose question differs from the plan on its page is planned again, and nothing is charged.
+        """
         guest = await self.who(request)
         person, form = guest.person, await guest.form()
         chosen = chosen_from(form)
-        described = await self.desk.described(person, table)
-        sql = sql_of(chosen, table, described["declaration"]["unit"])
+        declared = (await self.desk.described(person, table))["declaration"]
+        sql = sql_of(chosen, table, declared["unit"], declared["columns"])
         key = str(form.get("key") or "")
+        if form.get("planned") and form["planned"] != _mark_of_plan(sql, chosen):
+            return await self._ask_page(guest, table, chosen, is_changed=True)
         try:
             wording = _wording(sql, chosen, may_answer=True)
             await self.desk.ask(person, table, wording, _form_key(key))
@@ -228,35 +311,23 @@ class AskPages:
             return await self._ask_page(guest, table, chosen, told(error))
         return RedirectResponse(f"/answers/{key}", 303)
 
-    # --- answers ---
 
-    async def answer(self, request: Request, key: str) -> Response:
-        """Show an answer: the table, the picture, the learned facts and corrections, the cost."""
-        guest = await self.who(request)
-        given = await self.desk.again(guest.person, key)
-        if given is None:
-            return guest.page("not_yet.html", status=202, key=key)
-        answer = _given_answer(given)
-        table, sql, python = await self._as_asked(guest.person, key)
-        shown = {"answer": answer, "number": answer.facts.receipt.get("entry"), **await looks_of(answer)}
-        return guest.page("answer.html", table=table, sql=sql, python=python, key=key, **shown)
+def _names(table: str, columns: Mapping[str, Any]) -> list[str]:
+    """Return the words that the SQL field completes: names as SQL writes them, functions, and SQL's own words."""
+    functions = [name for form in (*_AGGREGATE_FORMS, written_forms()) for name in _NAME.findall(form)]
+    return list(
+        dict.fromkeys([*map(_sql_name, (table, *columns)), *(f"{name}(" for name in functions), *_WORDS_OF_SQL.split()])
+    )
 
-    async def _as_asked(self, person: Person, key: str) -> tuple[str, str, str]:
-        """Return the table of a question that was sent with this key, and the question as SQL and as Python."""
-        found = await self.desk.aside(lambda: self.desk.ledger.sent_with(key, person.name))
-        table, sent = ("", None) if found is None else found
-        asked = json.loads(sent) if sent else {}
-        if "sql" not in asked:
-            return table, "", ""
-        spending = {name: asked[name] for name in ("epsilon", "error") if name in asked}
-        return table, asked["sql"], python_of(Chosen(mode="sql", sql=asked["sql"]), table, spending)
 
-    async def answer_as(self, request: Request, key: str, kind: str) -> Response:
-        """Give an answer as csv, json, svg or png."""
-        given = await self.desk.again((await self.who(request)).person, key)
-        if given is None:
-            raise unknown("answer")
-        return await file_of(_given_answer(given), kind)
+def _sql_name(name: str) -> str:
+    """Return a name as people write it in SQL: in quotes only if it needs them."""
+    return name if re.fullmatch(r"[a-z_][a-z_0-9]*", name) else quoted(name)
+
+
+def _mark_of_plan(sql: str, chosen: Chosen) -> str:
+    """Return what tells one planned question from another: its text and the amount."""
+    return sha256(write_json([sql, chosen.spending])).hexdigest()[:32]
 
 
 def _wording(sql: str, chosen: Chosen, *, may_answer: bool) -> Any:
@@ -269,10 +340,6 @@ def _form_key(written: str) -> str:
     return written
 
 
-def _given_answer(given: Given) -> Answer:
-    return answer_from(json.loads(given.body), json.loads(given.left))
-
-
 def _with_buttons(chosen: Chosen, form: Any) -> Chosen:
     """Return what is chosen after a button of a page without scripts: one more number, or one less."""
     if form.get("more"):
@@ -280,59 +347,3 @@ def _with_buttons(chosen: Chosen, form: Any) -> Chosen:
     if form.get("less") and len(chosen.shown) > 1:
         return replace(chosen, shown=chosen.shown[:-1])
     return chosen
-
-
-async def file_of(answer: Answer, kind: str) -> Response:
-    """Return an answer as csv, json, or a picture."""
-    if kind == "csv":
-        return Response(answer.to_csv(), media_type="text/csv; charset=utf-8")
-    if kind == "json":
-        return Response(write_json(json.loads(answer.to_json())), media_type="application/json")
-    if kind not in PICTURES:
-        raise unknown("answer")
-    picture = await asyncio.to_thread(_picture, write_json(answer_record(answer)), kind)
-    return Response(picture, 200, dict(PICTURE_HEADERS), media_type=PICTURES[kind])
-
-
-async def looks_of(answer: Answer) -> dict[str, Any]:
-    """Return what a page shows of an answer: its table, the lines below it, and the sizes of its pictures."""
-    head, body = cells(answer) if not answer.parts else _cells_of_parts(answer)
-    shown = {"head": head, "body": body, "closing": closing_lines(answer, more=""), "details": answer.details()}
-    return shown | {"sizes": await sizes_of(answer)}
-
-
-def _cells_of_parts(answer: Answer) -> tuple[list[tuple[str, bool]], list[list[str]]]:
-    """Return the numbers of a workload as one table: the question, the group, the number and its interval."""
-    body = []
-    for name, part in answer.parts.items():
-        head, rows = cells(part)
-        keys = [at for at, (column, _) in enumerate(head) if column in part.columns and column not in part.aggregates]
-        for row in rows:
-            group = ", ".join(row[at] for at in keys)
-            numbers = [(head[at][0], *row[at : at + 2]) for at in range(len(keys), len(head), 2)]
-            body += [[name, group, *each] for each in numbers]
-    return [("question", False), ("group", False), ("number", False), ("value", True), ("±", True)], body
-
-
-async def sizes_of(answer: Answer) -> dict[str, tuple[int, int]]:
-    """Return the width and height of an answer's two SVG pictures, so that its page keeps the place for them."""
-    body = write_json(answer_record(answer))
-    pictures = {kind: await asyncio.to_thread(_picture, body, kind) for kind in ("svg", "narrow.svg")}
-    found = {kind: _SIZE.search(picture) for kind, picture in pictures.items()}
-    return {
-        kind: (640, 360) if size is None else (round(float(size[1])), round(float(size[2])))
-        for kind, size in found.items()
-    }
-
-
-@lru_cache(maxsize=PICTURES_KEPT)
-def _picture(body: bytes, kind: str) -> bytes:
-    """Return a picture of an answer; drawing takes long enough that others must not wait for it, and once is enough."""
-    answer = answer_from(json.loads(body), {})
-    answer = next(iter(answer.parts.values()), answer)  # of a workload, its first question
-    if kind != "png":
-        return svg_for_page(answer, narrow=kind == "narrow.svg").encode()
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "answer.png"
-        answer.plot(path)
-        return path.read_bytes()

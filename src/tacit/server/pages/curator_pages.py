@@ -148,7 +148,7 @@ class CuratorPages:
         if not _NUMBER.fullmatch(epsilon) or float(epsilon) <= 0:
             return None
         asked = await self.desk.aside(lambda: self._last_question(table))
-        sql = asked or sql_of(Chosen(), table, "")
+        sql = asked or sql_of(Chosen(), table, "", {})
         rows = []
         for parts in PARTS:
             each = f"{float(epsilon) / parts:.4g}"

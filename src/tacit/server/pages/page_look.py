@@ -14,6 +14,7 @@ arguments in Python, and a page leaves those out.
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -23,6 +24,7 @@ from fastapi import FastAPI, Request, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from tacit.ledger import BudgetStatus, Ledger
+from tacit.privacy import brief
 from tacit.server.problems import Problem
 
 _PYTHON = re.compile(r",? in Python [^;]*")
@@ -137,26 +139,29 @@ def budget_bars(ledger: Ledger, table: str, analyst: str | None) -> list[dict[st
 
 
 def _budget_bar(status: BudgetStatus) -> dict[str, Any]:
+    rule, spent = status.budget.rule, status.spent.epsilon
+    is_short = rule.epsilon is not None and spent is not None and not status.budget.is_revoked
     return {
         "whose": status.budget.analyst,
         "period": " ".join(filter(None, (status.budget.period, status.block))),
-        "whole": str(status.budget.loss),
-        "spent": status.words_spent,
-        "left": status.words_left,
+        "spent": f"ε {brief(spent or 0)}" if is_short else status.words_spent,
+        "whole": f"ε {brief(rule.epsilon or 0)}" if is_short else str(status.budget.loss),
+        "exactly": f"{status.words_spent} of {status.budget.loss}; left: {status.words_left}",
         "percent": max(0, min(100, round(100 * float(status.share_spent)))),
-        "questions": status.questions,
     }
 
 
 # The lines of a plan that most people look for; the others are a click away.
-_FIRST = ("Bounds", "Expected error", "Error", "Meaning", "Budget", "Warning", "Learned first")
+_FIRST = ("Warning", "Learned first", "Refused", "Too few people")
+_LEARNING = re.compile(r"ε = ([0-9.]+(?:e-?\d+)?) of")
+_TERMS = re.compile(r" \((?:noise|total|scaling) [^)]*\)")
 
 
 def lines_of_plan(text: str) -> list[dict[str, Any]]:
     """Return a plan's lines: label, words, the finer lines below, and whether it is one that most people look for.
 
-    >>> [line["label"] for line in lines_of_plan("Plan:\\nLoss: ε = 1.\\nMeaning: odds.") if line["is_first"]]
-    ['Meaning']
+    >>> [line["label"] for line in lines_of_plan("Plan:\\nLoss: ε = 1.\\nMeaning: odds.") if not line["is_first"]]
+    ['Loss', 'Meaning']
     """
     lines: list[dict[str, Any]] = []
     for line in text.splitlines()[1:]:
@@ -165,10 +170,51 @@ def lines_of_plan(text: str) -> list[dict[str, Any]]:
             continue
         label, colon, words = line.removesuffix(":").partition(": ")
         if not colon and line.endswith(":"):
-            label, words, colon = label.partition(" (")[0], "", ":"
+            label, words, colon = label.partition(" (")[0], line.removesuffix(":").partition("), ")[2], ":"
         is_label = bool(colon) and len(label) <= 24
         first = line.startswith(_FIRST)
         lines.append(
             {"label": label if is_label else "", "words": words if is_label else line, "finer": [], "is_first": first}
         )
     return lines
+
+
+@dataclass(frozen=True)
+class PlanOutlook:
+    """How good an answer will be: the expected error of each number, of which group, and what would be closer."""
+
+    errors: tuple[tuple[str, str], ...] = ()
+    group: str = ""
+    closer: str = ""
+    facts: int = 0  # to learn first
+    learning: str = ""  # for how much
+
+    @property
+    def line(self) -> str:
+        """The errors on one line."""
+        return "; ".join(f"{name} {words}" for name, words in self.errors)
+
+
+def outlook_of(lines: list[dict[str, Any]]) -> PlanOutlook:
+    """Return how good an answer will be, from the lines of its plan.
+
+    >>> text = "Plan:\\nExpected error (95 % of answers are within):\\n  n: ± 5 (noise 5, total 0, scaling 0)"
+    >>> outlook_of(lines_of_plan(text)).errors
+    (('n', '± 5'),)
+    """
+    errors: list[tuple[str, str]] = []
+    group = closer = learning = ""
+    facts = 0
+    for line in lines:
+        if line["label"] == "Expected error":
+            group = group or line["words"]
+            named = [finer.partition(": ") for finer in line["finer"]]
+            errors += [(name, _TERMS.sub("", words)) for name, colon, words in named if colon]
+        elif line["label"] == "Error":
+            errors.append(("", _TERMS.sub("", line["words"])))
+        elif line["label"].startswith("Closer at the same"):
+            closer = line["words"]
+        elif line["label"] == "Bounds" and line["words"].startswith("learned in this call"):
+            facts, amount = len(line["finer"]), _LEARNING.search(line["words"])
+            learning = "" if amount is None else f"ε {brief(Fraction(amount[1]))}"
+    return PlanOutlook(tuple(errors), group, closer, facts, learning)

@@ -12,6 +12,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.responses import FileResponse, RedirectResponse
 
 from tacit.server.desk import Desk
+from tacit.server.pages.answer_pages import AnswerPages
 from tacit.server.pages.ask_pages import AskPages
 from tacit.server.pages.curator_pages import CuratorPages
 from tacit.server.pages.ledger_pages import LedgerPages
@@ -26,7 +27,7 @@ def add_pages(app: FastAPI, desk: Desk, visits: Visits) -> None:
     """Add every page."""
     visitors = Visitors(desk, visits)
     pages, ask = Pages(desk, visitors), AskPages(desk, visitors)
-    curator, ledger = CuratorPages(desk, visitors), LedgerPages(desk, visitors)
+    answers, curator, ledger = AnswerPages(desk, visitors), CuratorPages(desk, visitors), LedgerPages(desk, visitors)
     get, post = {"methods": ["GET"]}, {"methods": ["POST"]}
     routes: tuple[tuple[str, Callable[..., Any], dict[str, Any]], ...] = (
         ("/", pages.home, get),
@@ -37,12 +38,13 @@ def add_pages(app: FastAPI, desk: Desk, visits: Visits) -> None:
         ("/tables/{table}", ask.ask, get),
         ("/tables/{table}/plan", ask.plan, post),
         ("/tables/{table}/ask", ask.asked, post),
-        ("/answers/{key}", ask.answer, get),
-        ("/answers/{key}/answer.{kind}", ask.answer_as, get),
-        ("/history", ledger.history, get),
-        ("/history/compare", ledger.compare, get),
-        ("/history/{number}", ledger.answer, get),
-        ("/history/{number}/answer.{kind}", ledger.answer_as, get),
+        ("/tables/{table}/learn", ask.learn, post),
+        ("/answers/{key}", answers.fresh, get),
+        ("/answers/{key}/answer.{kind}", answers.fresh_as, get),
+        ("/history", answers.history, get),
+        ("/history/compare", answers.compare, get),
+        ("/history/{number}", answers.kept, get),
+        ("/history/{number}/answer.{kind}", answers.kept_as, get),
         ("/ledger", ledger.ledger, get),
         ("/ledger/{number}", ledger.entry, get),
         ("/tables/{table}/facts", curator.facts, get),
