@@ -177,7 +177,7 @@ class Request:
     def learn_ahead(self) -> tuple[Fact, ...]:
         """Charge for and learn the facts that answering would learn first, and leave the answer for later.
 
-        Whether the question was asked before is left out, as in `foresee`. With all facts known it charges nothing.
+        Whether the question was asked before is left out, as in `foresee`. With all facts known, no charge is made.
         """
         with self.alone():
             foreseen = self.foresee()

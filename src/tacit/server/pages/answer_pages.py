@@ -1,4 +1,4 @@
-"""Answers as pages: what was asked in words, its price, the numbers beside their picture, and files to take away.
+"""Answers as pages: the question in words, its price, the numbers beside their picture, and files to take away.
 
 An answer that was just given and one that the ledger keeps have the same page. Opening one again is free.
 """

@@ -108,7 +108,7 @@ def mended(chosen: Chosen, fix: str) -> Chosen:
     return replace(chosen, sql=text) if field == "sql" else chosen
 
 
-# Aggregates, which are no functions of a row, for the list beside the SQL.
+# Aggregates, for the list beside the SQL: the catalogue has only functions of a row.
 _AGGREGATE_FORMS = (
     "COUNT(*)",
     "COUNT(x)",
@@ -294,7 +294,7 @@ class AskPages:
     async def asked(self, request: Request, table: str) -> Response:
         """Ask, at the cost shown in the plan; the answer has a separate address.
 
-        A form whose question differs from the plan on its page is planned again, and nothing is charged.
+        A form whose question differs from the plan on its page is planned again, uncharged.
         """
         guest = await self.who(request)
         person, form = guest.person, await guest.form()

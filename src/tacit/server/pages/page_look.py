@@ -181,7 +181,7 @@ def lines_of_plan(text: str) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class PlanOutlook:
-    """How good an answer will be: the expected error of each number, of which group, and what would be closer."""
+    """How good an answer will be: the expected error of each number, of which group, and a closer question."""
 
     errors: tuple[tuple[str, str], ...] = ()
     group: str = ""

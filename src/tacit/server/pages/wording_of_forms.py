@@ -42,7 +42,7 @@ WHAT_WORDS = {
 }
 PART_WORDS = {"year": "year", "month": "month", "week": "week", "day": "day"}
 TOTALS_WORDS = {"": "no totals", "rollup": "totals", "cube": "totals of every column"}
-# what a filter may compare by: its words, and its SQL of a column and a value
+# the comparisons of a filter: words, and its SQL of a column and a value
 COMPARISONS = {
     "is": ("is", "{x} = {v}"),
     "not": ("is not", "{x} <> {v}"),
