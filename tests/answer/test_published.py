@@ -4,6 +4,7 @@ import csv
 import io
 import json
 from dataclasses import replace
+from decimal import Decimal
 
 import pyarrow as pa
 import pytest
@@ -94,7 +95,7 @@ def test_a_note_says_the_same_in_both_languages(answer):
 def test_a_note_of_a_kept_answer_is_made_from_its_certificate_only(answer):
     kept = answer_of_certificate(answer.certificate())
     assert "Counts and sums add up to their totals exactly" in kept.note()
-    assert "Protected is each single record" in kept.note()
+    assert "Each single record of the data is protected" in kept.note()
     with pytest.raises(InvalidParameter, match="not kept"):
         answer_of_certificate({**answer.certificate(), "shown": None})
 
@@ -114,3 +115,61 @@ def test_a_picture_of_totals_has_a_panel_for_each_group_with_its_total_above(ans
     assert all(" in all" in panel.name for panel in drawn.panels)
     assert all({cell.label for cell in panel.cells} == set(REGIONS) for panel in drawn.panels)
     assert "NULL" not in str(drawn)
+
+
+def test_whole_numbers_that_add_up_are_printed_with_all_digits(answer):
+    large = replace(answer, rows=[{**row, "count_high": row["count_high"] + 5000} for row in answer.rows])
+    printed = [line.split() for line in str(large).splitlines()[2:14]]
+    numbers = {(region, age): int(count.replace(",", "")) for region, age, count, *_ in printed}
+    assert numbers["Total", "Total"] == sum(numbers[region, age] for region in REGIONS for age in AGES)
+    assert f"{numbers['Total', AGES[0]]:,}  (" in str(sheet(large))
+
+
+def table_of(keys):
+    rows = {"key": [keys[n % len(keys)] for n in range(3000)], "age": [AGES[n % 2] for n in range(3000)]}
+    facts = {"key": {"keys": keys}, "age": {"keys": AGES}}
+    return tacit.table(pa.table(rows), unit=tacit.ROW, budget=tacit.epsilon(1000), columns=facts, ledger=tacit.TRYOUT)
+
+
+def test_groups_that_are_called_total_or_other_stay_beside_the_totals(tmp_path):
+    keys = ["Total", "Other", '"Total"', "NULL", "a"]
+    made = table_of(keys).group_by("key", "age", totals=True).count().answer(epsilon=100)
+    _, *rows = csv.reader(io.StringIO(made.to_csv(columns="age")))
+    assert [row[1] for row in rows] == ["Total", '"Total"', "Other", '""Total""', "NULL", "a"]
+    assert [row[4] for row in rows] == ["3000", *["600"] * 5]
+    assert set(json.loads(made.to_json(areas="key"))["areas"]) == {row[1] for row in rows}
+    long = csv.DictReader(io.StringIO(made.to_csv()))
+    assert [row["count"] for row in long if row["key"] == "Total"] == ["3000"]
+    made.to_excel(tmp_path / "a.xlsx", columns="age")
+    assert len(set(str(made).splitlines()[2:18])) == 16
+
+
+def test_decimals_that_differ_in_a_late_digit_are_groups_of_their_own():
+    texts = ["1234567.25", "1234567.26", "12345678901234567890.5"]
+    rows = pa.table({"key": pa.array([Decimal(texts[n % 3]) for n in range(3000)], pa.decimal128(30, 2))})
+    frame = rows.append_column("age", pa.array([AGES[n % 2] for n in range(3000)]))
+    table = tacit.table(frame, unit=tacit.ROW, budget=tacit.epsilon(100, delta="1e-6"), ledger=tacit.TRYOUT)
+    made = table.group_by("key", "age", totals=True).count().answer(epsilon=50)
+    _, *found = csv.reader(io.StringIO(made.to_csv(columns="age")))
+    assert sorted(row[1] for row in found) == sorted([*texts, "Total"])
+    assert all(text in str(made) for text in texts)
+
+
+@pytest.mark.parametrize(
+    ("given", "english"),
+    [
+        ({}, "No total is the data's exact number"),
+        ({"public_totals": {"total": 3000}}, "were public before, and have no noise"),
+    ],
+)
+def test_a_note_says_which_totals_have_noise(given, english):
+    made = table_of(["a", "b"]).group_by("key", "age", totals=True, **given).count().answer(epsilon=10)
+    assert english in made.note()
+    assert "Counts and sums add up" in made.note()
+
+
+def test_a_note_does_not_promise_sums_of_what_does_not_add_up():
+    made = table_of(["a", "b"]).group_by("key", totals=True).count_distinct("age", per_unit=1)
+    note = made.answer(epsilon=10, accept_noise=True).note()
+    assert "the parts of a total do not add up to it" in note
+    assert "add up to their totals exactly" not in note

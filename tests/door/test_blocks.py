@@ -1,7 +1,7 @@
 """A budget per block: questions are charged to the blocks that their WHERE allows; if it is not understood, to all."""
 
 import os
-from datetime import datetime
+from datetime import date, datetime
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,6 +16,7 @@ BLOCK = {"column": "day", "every": "month", "zone": "Europe/Berlin"}
 JANUARY = "day >= '2026-01-01' AND day < '2026-02-01'"
 MAY = "day = '2026-05-03'"
 FEBRUARY = "day BETWEEN '2026-02-01' AND '2026-02-28'"
+DATES = pa.table({"id": [1, 2], "day": [date(2026, 1, 31), date(2026, 2, 1)], "x": [0, 1]})
 ROWS = pa.table(
     {
         "id": [1, 1, 2, 3],
@@ -62,6 +63,21 @@ def test_a_condition_allows_the_blocks_of_its_constants_and_all_if_it_is_not_und
     table = opened()
     query = table.where(condition).count()._queries[0]
     assert blocks_allowed(query.where, table.frame.declaration.block) == blocks
+
+
+@pytest.mark.parametrize(
+    ("condition", "blocks"),
+    [
+        ("day >= DATE '2026-01-01' AND day < TIMESTAMP '2026-02-01 12:00'", ("2026-01", "2026-02")),
+        ("day > TIMESTAMP '2026-01-31 12:00' AND day <= '2026-02-28'", ("2026-01", "2026-02")),
+        ("day > '2026-01-31' AND day < TIMESTAMP '2026-03-01 00:00'", ("2026-02",)),
+        ("day IN ('2026-01-05', '2026-04-01') AND day < TIMESTAMP '2026-02-01 00:00'", ("2026-01",)),
+    ],
+)
+def test_dates_are_compared_with_dates_and_times_in_one_condition(condition, blocks):
+    table = opened(DATES)
+    assert blocks_allowed(table.where(condition).count()._queries[0].where, table.frame.declaration.block) == blocks
+    spend(table, condition, epsilon=0.1)
 
 
 def test_each_block_has_the_whole_budget_and_a_question_about_all_is_in_each():
@@ -161,3 +177,15 @@ def test_a_catalog_has_blocks_and_periods(tmp_path):
         'block = { column = "day", every = "month", zone = "Europe/Berlin" }\n'
     )
     assert "in one month of day" in str(spend(tacit.catalog(tmp_path / "tacit.toml")["visits"], JANUARY))
+
+
+def test_times_in_texts_and_dates_of_instants_have_blocks_in_utc_only(tmp_path):
+    (tmp_path / "visits.csv").write_text("id,day\n1,2026-01-31T23:30:00+00:00\n2,2026-02-05 10:00:00\n")
+    instants = pa.table({"id": [1], "day": pa.array([datetime(2026, 1, 31)], pa.timestamp("us", "UTC"))})  # noqa: DTZ001
+    for source, kind in ((str(tmp_path / "visits.csv"), "timestamp"), (instants, "date")):
+        columns = {"day": {"type": kind}}
+        with pytest.raises(InvalidParameter, match="is read in UTC"):
+            opened(source, columns=columns)
+        table = opened(source, columns=columns, block={**BLOCK, "zone": "UTC"})
+        query = table.where("day >= '2026-01-01' AND day < '2026-02-01'").count()._queries[0]
+        assert blocks_allowed(query.where, table.frame.declaration.block) == ("2026-01",)

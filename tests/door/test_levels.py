@@ -69,6 +69,7 @@ def test_a_level_that_is_public_gets_no_noise_and_no_share():
         ({"b": {}}, "they are a, total"),
         ({"a": {("u", 1): 3}}, "1 key"),
         (3, "public_totals gives"),
+        ({"total": 10**30}, "at most 2"),
     ],
 )
 def test_public_totals_that_cannot_be_held_are_refused_for_free(given, said):

@@ -64,6 +64,7 @@ LEDGER_TARGETS: dict[str, str | tuple[str, ...]] = {
     "RuleBook.blocks": "tacit.ledger.draft:RuleBook.blocks",
     "RuleBook.charged": "tacit.ledger.draft:RuleBook.charged",
     "RuleBook.total": "tacit.ledger.draft:RuleBook._total",
+    "times that are read in UTC": "tacit.tables.source:Source.read_in_utc",
     "zone of blocks": "tacit.tables.blocks:zone_of",
     "begin of a block": "tacit.tables.blocks:begin_in_utc",
     "spans of a condition": "tacit.query.allowed_blocks:_spans",

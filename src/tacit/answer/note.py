@@ -11,7 +11,8 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from tacit.answer.text import TOTAL, key_labels
-from tacit.errors import InvalidParameter, printable
+from tacit.answer.totals import ADDED_UP, HELD
+from tacit.errors import InvalidParameter, QueryRefused, printable
 from tacit.privacy import brief, large_words, positive
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ def note_text(answer: "Answer", language: str, title: str | None) -> str:
     """Return the note in a language, as Markdown."""
     if language not in LANGUAGES:
         raise InvalidParameter(f"there is no note in '{language}'\nhint: language='en' or language='de'")
+    if answer.facts.loss["epsilon"] == 0:
+        raise QueryRefused("these are public facts, without noise to write a note about\nhint: ask for a number")
     if title is not None and not isinstance(title, str):
         raise InvalidParameter("the title of a note must be text\nhint: title='Visits by ward'")
     place = LANGUAGES.index(language)
@@ -41,9 +44,9 @@ Both = tuple[str, str]
 
 
 def _parts(answer: "Answer") -> Iterator[tuple[Both, Sequence[Both]]]:
-    yield ("What is protected, and from whom", "Was geschützt ist, und vor wem"), [*_promise(answer)]
+    yield ("What is protected, and from whom", "Was geschützt ist und vor wem"), [*_promise(answer)]
     yield ("How large the noise is", "Wie groß das Rauschen ist"), [*_noise(answer)]
-    yield ("Totals", "Summen"), [_totals(answer)]
+    yield ("Totals", "Gesamtzahlen"), [_totals(answer)]
     yield ("What a reader must not do", "Was Leserinnen und Leser nicht tun dürfen"), _WARNINGS
     yield ("Certificate", "Zertifikat"), [_certificate(answer)]
 
@@ -57,13 +60,13 @@ def _promise(answer: "Answer") -> Iterator[Both]:
     without = replaced if facts.neighbours.startswith("replace") else ("without these data", "ohne diese Daten")
     if unit.startswith("each row"):
         yield (
-            f"Protected is each single record of the data{of_block[0]}.",
+            f"Each single record of the data is protected{of_block[0]}.",
             f"Geschützt ist jeder einzelne Datensatz{of_block[1]}.",
         )
     else:
         yield (
-            f"Protected is everything that the data holds about one {whose}{of_block[0]}.",
-            f"Geschützt ist alles, was die Daten zu einem Wert von {whose} enthalten{of_block[1]}.",
+            f"Everything that the data holds about one {whose}{of_block[0]} is protected.",
+            f"Geschützt ist alles, was die Daten über eine einzelne Einheit ({whose}) enthalten{of_block[1]}.",
         )
     yield (
         "Random noise was added to every number before publication. It is drawn so that the same table would have come "
@@ -109,7 +112,7 @@ def _noise(answer: "Answer") -> Iterator[Both]:
     percent = f"{float(answer.facts.confidence) * 100:g}"
     is_total = _totals_among(answer)
     for name in answer.aggregates:
-        for whole, of in ((False, ("numbers", "Zahlen")), (True, ("totals", "Summen"))):
+        for whole, of in ((False, ("numbers", "Zahlen")), (True, ("totals", "Gesamtzahlen"))):
             found = _middle_width(answer, name, [total is whole for total in is_total])
             if found:
                 yield (
@@ -128,9 +131,9 @@ def _noise(answer: "Answer") -> Iterator[Both]:
         f"the "
         "data, and not that a survey asked only some people. The noise does not grow with a group: small groups are "
         "less certain.",
-        f"Ein Intervall enthält mit {_german(percent)} % Wahrscheinlichkeit die Zahl der Daten. Es berücksichtigt das "
-        "Rauschen, nicht Fehler in den Daten, und nicht, dass eine Stichprobe nur einige befragt. Das Rauschen wächst "
-        "nicht mit der Gruppe: Kleine Gruppen sind unsicherer.",
+        f"Ein Intervall enthält mit {_german(percent)} % Wahrscheinlichkeit die Zahl, die die Daten ohne Rauschen "
+        "ergeben. Es berücksichtigt das Rauschen, nicht Fehler in den Daten, und nicht, dass eine Stichprobe nur "
+        "einige befragt. Das Rauschen wächst nicht mit der Gruppe: Kleine Gruppen sind unsicherer.",
     )
 
 
@@ -145,22 +148,33 @@ def _middle_width(answer: "Answer", name: str, wanted: Sequence[bool]) -> str | 
 
 
 def _totals(answer: "Answer") -> Both:
+    exact = _PUBLIC_TOTALS if HELD in answer.facts.notes else _NO_EXACT_TOTAL
+    if ADDED_UP in answer.facts.notes:
+        return (
+            "Counts and sums add up to their totals exactly: after noise was added, the numbers of all levels were "
+            f"fitted to each other. {exact[0]}",
+            "Anzahlen und Summen ergeben genau ihre Gesamtzahlen: Nach dem Verrauschen wurden die Zahlen aller Ebenen "
+            f"aneinander angepasst. {exact[1]}",
+        )
     if any(_totals_among(answer)):
         return (
-            "Counts and sums add up to their totals exactly. Every level was measured with noise of its own, and all "
-            "levels were then "
-            "fitted to each other. No total is the data's exact number.",
-            "Anzahlen und Beträge ergeben genau ihre Summen. Jede Ebene wurde mit eigenem Rauschen gemessen, und "
-            "danach wurden alle "
-            "Ebenen aneinander angepasst. Keine Summe ist die genaue Zahl der Daten.",
+            f"Totals have noise of their own, and the parts of a total do not add up to it. {_NO_EXACT_TOTAL[0]}",
+            "Gesamtzahlen haben ein eigenes Rauschen, und ihre Teile ergeben nicht genau die Gesamtzahl. "
+            f"{_NO_EXACT_TOTAL[1]}",
         )
     return (
         "The table has no totals. If you add up cells, their noise adds up too: of n cells it is about √n times as "
         "large.",
-        "Die Tabelle hat keine Summen. Wer Zellen addiert, addiert auch ihr Rauschen: Bei n Zellen ist es etwa √n-mal "
-        "so "
-        "groß.",
+        "Die Tabelle hat keine Gesamtzahlen. Wer Zellen addiert, addiert auch ihr Rauschen: Bei n Zellen ist es etwa "
+        "√n-mal so groß.",
     )
+
+
+_NO_EXACT_TOTAL = ("No total is the data's exact number.", "Auch keine Gesamtzahl ist die genaue Zahl aus den Daten.")
+_PUBLIC_TOTALS = (
+    "Totals with an interval of ± 0 were public before, and have no noise.",
+    "Gesamtzahlen mit einem Intervall von ± 0 waren schon vorher öffentlich und haben kein Rauschen.",
+)
 
 
 _WARNINGS: Sequence[Both] = (
@@ -192,13 +206,12 @@ def _certificate(answer: "Answer") -> Both:
     if "entry" not in receipt:
         return "This answer has no certificate.", "Diese Antwort hat kein Zertifikat."
     entry, ledger, day = receipt["entry"], receipt["ledger"], str(receipt.get("time", ""))[:10]
+    german_day = ".".join(reversed(day.split("-")))
     return (
         f"Entry {entry} of ledger {ledger}, {day}. The office can give you a certificate of this entry; anyone can "
-        f"check it "
-        "with `tacit certificate verify`.",
-        f"Eintrag {entry} im Register {ledger}, {day}. Die Stelle kann dazu ein Zertifikat ausgeben; alle können es "
-        f"mit "
-        "`tacit certificate verify` prüfen.",
+        "check it with `tacit certificate verify`.",
+        f"Eintrag {entry} im Register {ledger}, {german_day}. Die Stelle kann dazu ein Zertifikat ausgeben; alle "
+        "können es mit `tacit certificate verify` prüfen.",
     )
 
 

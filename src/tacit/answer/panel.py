@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tacit.answer.below_answer import amounts
-from tacit.answer.text import TOTAL, cell_text, key_text, special_label
+from tacit.answer.text import TOTAL, cell_text, keeps_digits, key_text, special_label
 from tacit.pictures import (
     NARROW,
     Order,
@@ -257,7 +257,8 @@ def _panel(
             value, low, high = (row[member + end] for end in ("", "_low", "_high"))
             at, start, end = (None if number is None else float(number) for number in (value, low, high))
             percent = _quantile_percent(member) if len(members) > 1 else 50.0
-            cells.append(SheetCell(label, place, group, at, start, end, cell_text(value, low, high), percent))
+            text = cell_text(value, low, high, whole=keeps_digits(answer, value))
+            cells.append(SheetCell(label, place, group, at, start, end, text, percent))
     if len(members) > 1:
         return Panel(name, "fan", tuple(cells))
     return Panel(name, "bar" if _starts_at_zero(answer, members[0]) else "point", tuple(cells))

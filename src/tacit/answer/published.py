@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tacit.answer.below_answer import closing_lines
-from tacit.answer.text import OTHER, TOTAL, key_labels
+from tacit.answer.text import OTHER, TOTAL, key_labels, special_label
 from tacit.errors import InvalidParameter, QueryRefused, printable
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ LEGEND = (
 _RUN_BY_SPREADSHEETS = "=+-@\t\r\n＝＋－＠"  # the last four are the wide forms, which some read as the others
 
 Labels = tuple[str, ...]
-# by the labels of a row, and that of a column: a row of the answer, or a mark
-CrossedCells = Mapping[tuple[Labels, str], Mapping[str, Any] | str]
+CrossedCell = Mapping[str, Any] | str  # a row of the answer, or a mark
+CrossedRow = tuple[Labels, Sequence[CrossedCell]]
 
 
 def keys_down(answer: "Answer", columns: str | None, unsure_from: float) -> list[str]:
@@ -41,25 +41,36 @@ def keys_down(answer: "Answer", columns: str | None, unsure_from: float) -> list
     return [key for key in keys if key != columns]
 
 
-def crossed(answer: "Answer", down: Sequence[str], across: str | None) -> tuple[list[Labels], list[str], CrossedCells]:
-    """Return the labels of rows and of columns, totals last across, and the rows of the answer by both.
+def crossed(answer: "Answer", down: Sequence[str], across: str | None) -> tuple[list[str], list[CrossedRow]]:
+    """Return the labels of columns, totals last, and each row with its labels and a row of the answer in each column.
 
-    A place without a row has its mark: too few people, or a level of totals that was not asked for.
+    Groups are told apart by their values, and not by their labels. A place without a row has its mark: too few people,
+    or a level of totals that was not asked for.
     """
-    beside = [key_labels(answer, key) for key in down]
-    above = [""] * len(answer.rows) if across is None else key_labels(answer, across)
-    found = {(tuple(labels[at] for labels in beside), above[at]): row for at, row in enumerate(answer.rows)}
-    columns = sorted(dict.fromkeys(above), key=lambda label: (label == TOTAL, label == OTHER))
-    rows = list(dict.fromkeys(row for row, _ in found))
-    levels = {_level(labels, label) for labels, label in found}
-    empty = {
-        (labels, label): HIDDEN if _level(labels, label) in levels else UNASKED for labels in rows for label in columns
-    }
-    return rows, columns, {**empty, **found}
+    beside = list(zip(*(_labelled_keys(answer, key) for key in down), strict=True)) or [()] * len(answer.rows)
+    above = [(0, "", None)] * len(answer.rows) if across is None else _labelled_keys(answer, across)
+    found = {(keys, head): row for keys, head, row in zip(beside, above, answer.rows, strict=True)}
+    columns = sorted(dict.fromkeys(above), key=lambda key: key[0])
+    levels = {_level(keys, head) for keys, head in found}
+    rows: list[CrossedRow] = []
+    for keys in dict.fromkeys(beside):
+        empty = {head: HIDDEN if _level(keys, head) in levels else UNASKED for head in columns}
+        rows.append((tuple(label for _, label, _ in keys), [found.get((keys, each), empty[each]) for each in columns]))
+    return [label for _, label, _ in columns], rows
 
 
-def _level(labels: Labels, label: str) -> tuple[bool, ...]:
-    return tuple(each == TOTAL for each in (*labels, label))
+_Key = tuple[int, str, Any]  # 2 for a total, 1 for other groups; its label; its value
+
+
+def _labelled_keys(answer: "Answer", name: str) -> list[_Key]:
+    labels = key_labels(answer, name)
+    values = [row[name] for row in answer.rows]
+    ranks = [{TOTAL: 2, OTHER: 1}.get(special_label(answer, name, at, value), 0) for at, value in enumerate(values)]
+    return list(zip(ranks, labels, values, strict=True))
+
+
+def _level(keys: Sequence[_Key], head: _Key) -> tuple[bool, ...]:
+    return tuple(rank == 2 for rank, _, _ in (*keys, head))
 
 
 def cell_of(found: Mapping[str, Any] | str, name: str) -> Any:
@@ -86,14 +97,13 @@ def wide_csv(answer: "Answer", columns: str, unsure_from: float) -> str:
     """Return a row for each number and group: its numbers across, then their low and high ends, then what is "
     "uncertain."""
     down = keys_down(answer, columns, unsure_from)
-    rows, across, cells = crossed(answer, down, columns)
+    across, rows = crossed(answer, down, columns)
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     heads = [f"{label}, {end}" for label in across for end in ("low", "high")]
     writer.writerow([defused(printable(name)) for name in ("number", *down, *across, *heads, UNSURE)])
     for name in answer.aggregates:
-        for labels in rows:
-            found = [cells[labels, label] for label in across]
+        for labels, found in rows:
             values = [cell_of(each, name) for each in found]
             spans = [ends_of(each, name) for each in found]
             known = zip(across, values, spans, strict=True)
@@ -107,16 +117,16 @@ def wide_csv(answer: "Answer", columns: str, unsure_from: float) -> str:
 def html_page(answer: "Answer", columns: str | None, title: str | None, unsure_from: float) -> str:
     """Return a table of HTML for each number, with ± beside it and notes below; every text is escaped."""
     down = keys_down(answer, columns, unsure_from)
-    rows, across, cells = crossed(answer, down, columns)
+    across, rows = crossed(answer, down, columns)
     tables = []
     for name in answer.aggregates:
         head = "".join(f'<th scope="col">{_escaped(each)}</th>' for each in (*down, *(each or name for each in across)))
         body = "".join(
             "<tr>"
             + "".join(f'<th scope="row">{_escaped(label)}</th>' for label in labels)
-            + "".join(f"<td>{_html_cell(cells[labels, label], name, unsure_from)}</td>" for label in across)
+            + "".join(f"<td>{_html_cell(found, name, unsure_from)}</td>" for found in cells)
             + "</tr>\n"
-            for labels in rows
+            for labels, cells in rows
         )
         caption = f"{title}: {name}" if title else name
         inner = f"<caption>{_escaped(caption)}</caption>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>"

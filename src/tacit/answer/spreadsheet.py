@@ -103,31 +103,30 @@ def _wide(
     unsure_from: float,
 ) -> None:
     """One row a group of the other keys, with the values of one key across."""
-    rows, columns, cells = crossed(answer, down, across)
+    columns, rows = crossed(answer, down, across)
     _head(sheet, f"{title}: {number}", [*down, *columns])
-    for at, labels in enumerate(rows):
+    for at, (labels, cells) in enumerate(rows):
         for column, label in enumerate(labels, 1):
             _write_text(sheet, at + 4, column, label)
-        for column, label in enumerate(columns, len(down) + 1):
-            found = cells[labels, label]
+        for column, found in enumerate(cells, len(down) + 1):
             _write_number(sheet, at + 4, column, cell_of(found, number), ends_of(found, number), unsure_from)
     _widths(sheet)
 
 
 def _wide_ends(sheet: Sheet, answer: "Answer", down: Sequence[str], across: str, number: str, title: str) -> None:
     """The low and the high end of every number of a wide table, side by side."""
-    rows, columns, cells = crossed(answer, down, across)
+    columns, rows = crossed(answer, down, across)
     _head(
         sheet,
         f"{title}: {number}, intervals",
         [*down, *(f"{each}, {end}" for each in columns for end in ("low", "high"))],
     )
-    for at, labels in enumerate(rows):
+    for at, (labels, cells) in enumerate(rows):
         for column, label in enumerate(labels, 1):
             _write_text(sheet, at + 4, column, label)
-        for place, label in enumerate(columns):
+        for place, found in enumerate(cells):
             for side, end in enumerate(("low", "high")):
-                value = cell_of(cells[labels, label], f"{number}_{end}")
+                value = cell_of(found, f"{number}_{end}")
                 _write_number(sheet, at + 4, len(down) + 1 + 2 * place + side, value, None, 1.0)
     _widths(sheet)
 

@@ -7,11 +7,13 @@ import io
 import json
 from collections.abc import Callable
 from datetime import date, datetime
+from decimal import Decimal
 from fractions import Fraction
 from math import ceil, floor, inf, log10
 from typing import TYPE_CHECKING, Any
 
 from tacit.answer.below_answer import MORE, closing_lines
+from tacit.answer.totals import ADDED_UP
 from tacit.errors import printable
 
 if TYPE_CHECKING:
@@ -83,6 +85,8 @@ OTHER = "Other"  # and that of all groups that are not shown
 # The text of an answer in the ledger: its most rows, and the most characters of a cell. All noisy integers are kept
 # beside it.
 ROWS_KEPT = 200
+# The digits after the point that a decimal of a database has at most.
+DECIMALS_MOST = 38
 CELL_KEPT = 200
 
 
@@ -163,12 +167,20 @@ def cells(
         head.append((key_text(name), True))
         head.append((f"± {percent}", True))
         low, high = f"{name}_low", f"{name}_high"
-        shown = [_value_and_bar(row[name], row[low], row[high], whole=whole) for row in rows]
+        shown = [
+            _value_and_bar(row[name], row[low], row[high], whole=whole or keeps_digits(answer, row[name]))
+            for row in rows
+        ]
         if answer.kinds.get(name) == "computed":  # NULL as the expression says, and no want of people
             shown = [(value, "" if value == "–" else bar) for value, bar in shown]
         columns.append([value for value, _ in shown])
         columns.append([bar for _, bar in shown])
     return head, [list(row) for row in zip(*columns, strict=True)]
+
+
+def keeps_digits(answer: Answer, value: Any) -> bool:
+    """Whether all digits of a number are printed: whole numbers that add up do so as printed too."""
+    return ADDED_UP in answer.facts.notes and isinstance(value, int)
 
 
 def key_labels(answer: Answer, name: str, most: int | None = None) -> list[str]:
@@ -178,10 +190,16 @@ def key_labels(answer: Answer, name: str, most: int | None = None) -> list[str]:
 
 
 def special_label(answer: Answer, name: str, at: int, value: Any) -> str:
-    """Return the label of a total, or of all groups that are not shown; empty for any other group."""
+    """Return the label of a total, or of all groups that are not shown; empty for any other group.
+
+    A group with the text of such a label, in a table that has it, is in quotes.
+    """
     if name in answer.rolled and answer.rolled[name][at]:
         return TOTAL
-    return OTHER if value is None and name in answer.others else ""
+    if value is None and name in answer.others:
+        return OTHER
+    taken = (*[TOTAL] * (name in answer.rolled), *[OTHER] * (name in answer.others))
+    return f'"{value}"' if isinstance(value, str) and value.strip('"') in taken else ""
 
 
 def key_text(value: Any) -> str:
@@ -192,9 +210,19 @@ def key_text(value: Any) -> str:
         return str(value)
     if isinstance(value, datetime | date):
         return value.isoformat(sep=" ") if isinstance(value, datetime) else value.isoformat()
-    if isinstance(value, Fraction):
-        return f"{float(value):g}"
+    if isinstance(value, Fraction):  # keys are decimals, which have few digits
+        return _exact_text(value)
     return printable(str(value).replace("\r\n", "⏎").replace("\n", "⏎").replace("\r", "⏎"))
+
+
+def _exact_text(value: Fraction) -> str:
+    """Return a decimal with all its digits, so that different keys have different texts.
+
+    >>> _exact_text(Fraction("1234567.25")), _exact_text(Fraction(3))
+    ('1234567.25', '3')
+    """
+    scale = next((each for each in range(DECIMALS_MOST) if (value * 10**each).denominator == 1), DECIMALS_MOST)
+    return f"{Decimal(f'{int(value * 10**scale)}e-{scale}'):f}"
 
 
 def _value_and_bar(value: Any, low: Any, high: Any, *, whole: bool = False) -> tuple[str, str]:
@@ -220,9 +248,9 @@ def _value_and_bar(value: Any, low: Any, high: Any, *, whole: bool = False) -> t
     return number, f"{_number_text(low, power, floor)} … {_number_text(high, power, ceil)}"
 
 
-def cell_text(value: Any, low: Any, high: Any) -> str:
+def cell_text(value: Any, low: Any, high: Any, *, whole: bool = False) -> str:
     """Return a number and its interval on one line."""
-    number, bar = _value_and_bar(value, low, high)
+    number, bar = _value_and_bar(value, low, high, whole=whole)
     if value is None:
         return bar
     return f"{number}  ({bar})" if "…" in bar else f"{number} ± {bar}"

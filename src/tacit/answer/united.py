@@ -23,7 +23,7 @@ from tacit.answer.consistency import CONSISTENT, made_consistent
 from tacit.answer.disclosure import bounds_record
 from tacit.answer.moments import NoisyColumn
 from tacit.answer.possible import cut_to_possible, parts_of_outputs
-from tacit.answer.totals import ADDED_UP, LEFT_ALONE, Level, agreeing_columns, fitted_levels
+from tacit.answer.totals import ADDED_UP, HELD, LEFT_ALONE, Level, agreeing_columns, fitted_levels
 from tacit.plan import Plan, PlannedOutput
 from tacit.query import Aside, Compound, PostProcessing, apply_postprocessing, grouping_name, picks_by_noise
 from tacit.release import NoisyTable
@@ -137,7 +137,8 @@ def _branch_view(branch: BranchRelease, confidence: Fraction, *, consistent: boo
         view = replace(released, rows=kept, rolled=rolled_up(kept, {key: key for key in branch.keys}))
     if branch.is_plain:
         return view
-    return replace(view, notes=(*view.notes, ADDED_UP if branch.adds_up else LEFT_ALONE))
+    held = [HELD] if branch.plans[0].public_totals else []
+    return replace(view, notes=(*view.notes, ADDED_UP if branch.adds_up else LEFT_ALONE, *held))
 
 
 def _aside_numbers(branch: BranchRelease, confidence: Fraction) -> list[tuple[NoisyColumn, tuple[PlannedOutput, Plan]]]:

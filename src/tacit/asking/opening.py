@@ -150,7 +150,11 @@ def declared(
             None if most_rows_per_unit is None else whole(most_rows_per_unit, name="most_rows_per_unit")
         ),
         version=1 if version is None else whole(version, name="version"),
-        block=None if block is None else read_blocks(block, opened.columns, instants=opened.instants),
+        block=(
+            None
+            if block is None
+            else read_blocks(block, opened.columns, instants=opened.instants, read_in_utc=opened.read_in_utc)
+        ),
     )
 
 

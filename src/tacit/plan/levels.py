@@ -24,6 +24,7 @@ STEPS = (0.0, 0.5, 0.8, 1.25, 2.0)
 ROUNDS_MOST = 60
 HEAVY = 4.0  # the share, beside the cells', at which a search for a heavy level begins
 SHARE_LEAST = 0.002
+STEPS_MOST = 2**53  # of a public total: so far the fit counts every step
 
 Kept = tuple[int, ...]
 
@@ -68,8 +69,11 @@ def declared_totals(query: Query, leaf: Plan) -> tuple[tuple[Kept, tuple[Fractio
                 f"public_totals of '{name}' must have each of its {len(groups)} groups, and no other"
                 "\nhint: give all of them, or only a level that is known whole"
             )
-        if any((number / step).denominator != 1 or number < 0 for number in given.values()):
-            raise QueryRefused(f"public_totals of '{name}' must be whole steps of {step}, and not negative")
+        if any((number / step).denominator != 1 or not 0 <= number / step <= STEPS_MOST for number in given.values()):
+            raise QueryRefused(
+                f"public_totals of '{name}' must be whole steps of {step}, not negative, and at most 2^53 steps"
+                "\nhint: give the numbers as they were published"
+            )
         for above, totals in found.items():
             _refuse_contradiction(query, kept, given, above, totals)
         found[kept] = {group: given[group] for group in groups}

@@ -10,7 +10,7 @@ from tacit.query.nodes import Call, Column, Expression, Value
 from tacit.tables import RowBlocks, blocks_between
 
 # Moments from the first to the second, both included; None is without end.
-Span = tuple[date | None, date | None]
+Span = tuple[datetime | None, datetime | None]
 ALL: tuple[Span, ...] = ((None, None),)
 SPANS_MOST = 400
 
@@ -47,7 +47,7 @@ def _spans(condition: Expression, column: str) -> tuple[Span, ...]:
     if not moments or None in moments or parts[0] != Column(column):
         return ALL
     if condition.function == "in":
-        return tuple((each, each) for each in moments)
+        return tuple((_instant(each), _instant(each)) for each in moments)
     return _span_compared(condition.function, moments[0]) if len(moments) == 1 else ALL
 
 
@@ -57,14 +57,21 @@ def _span_compared(function: str, moment: date | None) -> tuple[Span, ...]:
         return ALL
     try:
         if function == "=":
-            return ((moment, moment),)
+            return ((_instant(moment), _instant(moment)),)
         if function in ("<", "<="):
-            return ((None, moment - tick if function == "<" else moment),)
+            return ((None, _instant(moment - tick if function == "<" else moment)),)
         if function in (">", ">="):
-            return ((moment + tick if function == ">" else moment, None),)
+            return ((_instant(moment + tick if function == ">" else moment), None),)
     except OverflowError:
         return ALL
     return ALL
+
+
+def _instant(moment: date | None) -> datetime | None:
+    """Return a date as its first moment, so that dates and times of one condition compare."""
+    if moment is None or isinstance(moment, datetime):
+        return moment
+    return datetime(moment.year, moment.month, moment.day)  # noqa: DTZ001 - as the column shows it
 
 
 def _both(one: Span, other: Span) -> Span | None:

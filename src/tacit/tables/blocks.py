@@ -19,8 +19,13 @@ _TICK = timedelta(microseconds=1)
 _EXAMPLE = 'block={"column": "day", "every": "month", "zone": "Europe/Berlin"}'
 
 
-def read_blocks(written: object, columns: Mapping[str, ColumnFacts], *, instants: Collection[str]) -> RowBlocks:
-    """Return the declared blocks, checked against the columns, of which `instants` have a zone; no row is read."""
+def read_blocks(
+    written: object, columns: Mapping[str, ColumnFacts], *, instants: Collection[str], read_in_utc: Collection[str] = ()
+) -> RowBlocks:
+    """Return the declared blocks, checked against the columns, of which `instants` have a zone; no row is read.
+
+    Of times in texts, which may have an offset, and of dates made from instants, only the clocks of UTC are known.
+    """
     if not isinstance(written, Mapping) or {"column", "every"} - set(written) or set(written) - {*_NAMES}:
         raise InvalidParameter(f"block must have column and every, and may have zone\nhint: {_EXAMPLE}")
     column, every, zone = (written.get(name) for name in _NAMES)
@@ -38,7 +43,12 @@ def read_blocks(written: object, columns: Mapping[str, ColumnFacts], *, instants
         )
     if zone is not None:
         zone_of(zone)
-    return RowBlocks(column, every, zone, is_instant=column in instants)
+    if column in read_in_utc and zone not in (None, "UTC"):
+        raise InvalidParameter(
+            f"'{column}' is read in UTC, since it is made from texts or other times, so its blocks are those of UTC"
+            '\nhint: "zone": "UTC", or store the column as dates or timestamps'
+        )
+    return RowBlocks(column, every, zone, is_instant=kind == "timestamp" and column in instants)
 
 
 _NAMES = ("column", "every", "zone")

@@ -79,6 +79,13 @@ class Source:
     elsewhere: Any = None  # where the rows are if another engine keeps them: the table here is then empty
     made_of: Any = None  # of a relation's rows: the relation, and the stored tables that it is computed from
 
+    @property
+    def read_in_utc(self) -> frozenset[str]:
+        """The columns of times that are read from texts, and of dates that are made from instants."""
+        kinds = {name: kind for name, kind in self.table.schema().items() if name in self.columns}
+        texts = {name for name, kind in kinds.items() if kind.is_string() and self.columns[name].type == "timestamp"}
+        return frozenset(texts | {name for name in self.instants if self.columns[name].type == "date"})
+
     def refuse_changes(self) -> None:
         """Refuse if a file is gone, or has other columns than when it was opened; reads no row."""
         for opened in self.opened:

@@ -17,6 +17,14 @@ def other_zone() -> Iterator[None]:
         yield
 
 
+@mutant("texts as the zone's clocks", killed_by="L42", published="local days of times that were stored in UTC")
+@contextmanager
+def texts_as_shown() -> Iterator[None]:
+    """Take times that were read from texts with an offset for what clocks of the zone show."""
+    with planted("times that are read in UTC", property(lambda _self: frozenset())):
+        yield
+
+
 @mutant("the second midnight", killed_by="L42", published="a fold read as its last hour")
 @contextmanager
 def second_midnight() -> Iterator[None]:

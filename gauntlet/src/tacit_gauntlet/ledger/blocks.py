@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 
 import tacit
-from tacit.errors import BudgetExceeded, LedgerError
+from tacit.errors import BudgetExceeded, InvalidParameter, LedgerError
 from tacit_gauntlet.frame.case import Evidence, Size, case
 
 HALF = Fraction(1, 2)
@@ -33,8 +33,9 @@ def blocks(size: Size) -> Evidence:
     for zone, neighbours in QUICK if size == "quick" else product(ZONES, ("add-remove", "replace")):
         begin, end = map(datetime.fromisoformat, ZONES[zone])
         moments = [begin - TICK, begin, begin + TICK, begin + 9 * DAY, end - TICK, end, end + DAY]
+        as_texts = not _refused_as_texts(zone, neighbours, moments)
         for pair in permutations(_questions(begin, end), 2):
-            table = _table(zone, neighbours, moments)
+            table = _table(zone, neighbours, moments, as_texts=as_texts)
             charged = [reads for condition, reads in pair for _ in range(_asked_until_refused(table, condition))]
             answered += len(charged)
             faults += [f"{zone}, {neighbours}: {fault}" for fault in _faults(zone, neighbours, moments, charged)]
@@ -57,8 +58,18 @@ def _questions(begin: datetime, end: datetime) -> list[tuple[str, Reads]]:
     ]
 
 
-def _table(zone: str, neighbours: str, moments: Sequence[datetime]) -> tacit.Table:
-    at = pa.array([each.replace(tzinfo=UTC) for each in moments], pa.timestamp("us", "UTC"))
+def _refused_as_texts(zone: str, neighbours: str, moments: Sequence[datetime]) -> bool:
+    """Return whether the same times are refused as texts with an offset, of which only UTC's clocks are known."""
+    try:
+        _table(zone, neighbours, moments, as_texts=True)
+    except InvalidParameter:
+        return True
+    return False
+
+
+def _table(zone: str, neighbours: str, moments: Sequence[datetime], *, as_texts: bool) -> tacit.Table:
+    times = [each.replace(tzinfo=UTC) for each in moments]
+    at = pa.array(map(str, times)) if as_texts else pa.array(times, pa.timestamp("us", "UTC"))
     rows = pa.table({"who": [*range(len(moments))], "at": at, "x": [0] * len(moments)})
     return tacit.table(
         rows,
@@ -67,6 +78,7 @@ def _table(zone: str, neighbours: str, moments: Sequence[datetime]) -> tacit.Tab
         budget=tacit.epsilon(1),
         ledger=tacit.TRYOUT,
         neighbours=neighbours,  # type: ignore[arg-type]
+        columns={"at": {"type": "timestamp"}} if as_texts else None,
         rows_per_unit=1,
         block={"column": "at", "every": "month", "zone": zone},
     )
