@@ -11,6 +11,7 @@ import tacit
 from tacit.answer import answer_from, answer_record, kept_lines, kept_text
 from tacit.answer.answer_json import kept_answer
 from tacit.errors import InvalidParameter, QueryRefused
+from tacit.learning import Holdout
 
 ROWS = pa.table(
     {
@@ -124,6 +125,19 @@ def test_counts_that_may_leave_rows_out_are_not_fitted_together():
     table = opened()
     answer = table.workload(one=table.group_by("a").count(), two=table.group_by("a", "b").count()).answer(epsilon=1)
     assert not any("fitted together" in note for note in answer.facts.notes)
+
+
+def test_counts_of_other_rows_under_one_name_are_not_fitted_together():
+    """A side of a holdout, and rows that match a public table, have the name of their table, and fewer rows."""
+    table = opened(budget=tacit.epsilon(200))
+    listed = "a IN ('u', 'v', 'w') AND b IN (0, 1, 2, 3)"
+    matching = tacit.public(pa.table({"a": ["u"]}), name="some")
+    for fewer in (Holdout(table, share="0.5").training, table.join(matching, on="a", how="semi")):
+        one = table.where(listed).group_by("a").count()
+        two = fewer.where(listed).group_by("a", "b").count()
+        answer = table.workload(one=one, two=two).answer(epsilon=60)
+        assert [row["count"] for row in answer["one"].to_dicts()] == [80, 80, 80]  # no noise at this ε, but for 1e-12
+        assert not any("fitted together" in note for note in answer.facts.notes)
 
 
 def test_people_with_several_rows_are_not_fitted_together():

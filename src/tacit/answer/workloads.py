@@ -39,12 +39,17 @@ class Fitted:
     total: float = 0.0
 
 
-def fitted_together(plans: Sequence[Plan], noisy: Sequence[NoisyTable], confidence: Fraction) -> Fitted:
-    """Return the plans and tables of a workload; those that share cells are replaced by their least squares."""
+def fitted_together(
+    plans: Sequence[Plan], noisy: Sequence[NoisyTable], confidence: Fraction, rows: Sequence[object]
+) -> Fitted:
+    """Return the plans and tables of a workload; those that share cells are replaced by their least squares.
+
+    `rows` tells the rows of each table apart: a join, or one side of a holdout, may have the name of its table.
+    """
     groups: dict[Any, list[int]] = {}
-    for at, (plan, table) in enumerate(zip(plans, noisy, strict=True)):
+    for at, (plan, table, own) in enumerate(zip(plans, noisy, rows, strict=True)):
         if _is_counted_whole(plan, table):
-            groups.setdefault((plan.table, plan.version, plan.where), []).append(at)
+            groups.setdefault((own, plan.table, plan.version, plan.where), []).append(at)
     made, tables = [*plans], [*noisy]
     cells: dict[int, tuple[Floats, float]] = {}
     total = 0.0

@@ -128,7 +128,7 @@ class Workload:
         consistent: bool,
     ) -> Answer:
         """Return the numbers with their intervals, fitted together if they share cells."""
-        fitted = fitted_together(plans, noisy, level)
+        fitted = fitted_together(plans, noisy, level, [session.source_mark for session, _ in self.parts.questions])
         made: dict[str, Answer] = {}
         at = 0
         for name, question in self.questions.items():
