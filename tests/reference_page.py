@@ -18,6 +18,8 @@ import tacit.local
 from tacit.asking import Catalog, PlanReport, Question, Table
 from tacit.asking.running import Running, RunningRows
 from tacit.cli.app import app
+from tacit.learning import MadeRows
+from tacit.learning.synthetic.made_rows import Crosstab
 from tacit.tables.catalog import BUDGET_OPTIONS, PUBLIC_OPTIONS, TABLE_OPTIONS
 from tacit.tables.schema import FACTS
 
@@ -76,6 +78,13 @@ SUBJECTS: dict[str, tuple[str, list[Any], str]] = {
         "Noisy numbers with intervals; all that is done with them is free.",
         [(tacit.Answer, None)],
         "rows = answer.to_dicts()\nframe_of_answers = answer.to_pandas()",
+    ),
+    "Made-up rows": (
+        "What `visits.synthesize(epsilon=1)` returns; `visits.synthesize.plan(epsilon=1)` is free. Rows, tables and "
+        "files of it are free as well.",
+        [(MadeRows, None), Crosstab],
+        'made = visits.synthesize(epsilon=20, columns=["ward", "days"])\nframe_of_rows = made.to_pandas()\n'
+        'by_ward = made.crosstab("ward", "days")',
     ),
     "A server": (
         "`tacit serve` answers over HTTP. Its tables have the methods of a table here, and `left` and `hold`.",
@@ -257,7 +266,9 @@ def page() -> str:
 def unplaced() -> list[str]:
     """Return the public names that no subject has yet."""
     placed = [
-        name if isinstance(name, str) else name[0].__name__ for _, names, _ in SUBJECTS.values() for name in names
+        name if isinstance(name, str) else getattr(name, "__name__", "") or name[0].__name__
+        for _, names, _ in SUBJECTS.values()
+        for name in names
     ]
     return [name for name in tacit.__all__ if name not in placed]
 
@@ -274,6 +285,8 @@ def _entry(name: Any) -> str:
     """Return the lines of a function, a class or a value; of some classes also their methods."""
     if isinstance(name, str):
         return _line(f"tacit.{name}", _found(name))
+    if isinstance(name, type):
+        return _line(name.__name__, name)
     kind, methods = name
     whole = public(kind) if methods is None else methods
     shown = f"tacit.{kind.__name__}" if kind.__name__ in tacit.__all__ else kind.__name__
@@ -314,7 +327,7 @@ def _signature(thing: Any) -> str:
         isinstance(thing, property)
         or not callable(thing)
         or is_error
-        or thing in (Table, Question, PlanReport, Catalog, tacit.Answer, Running, RunningRows)
+        or thing in (Table, Question, PlanReport, Catalog, tacit.Answer, Running, RunningRows, MadeRows, Crosstab)
     ):
         return ""
     found = inspect.signature(thing)

@@ -79,6 +79,8 @@ PLANTED: list[tuple[Rule, Tree]] = [
     (rules.optional_rooms, {"local/central.py": "def f():\n    from tacit.engine import engine\n"}),
     (rules.optional_rooms, {"asking/paying.py": "from tacit.local import Collector\n"}),
     (rules.optional_rooms, {"plan/planner.py": "def f():\n    from tacit.learning import Holdout\n"}),
+    (rules.optional_rooms, {"asking/synthesize.py": "from tacit.learning import MadeRows\n"}),
+    (rules.layers, {"asking/synthesize.py": "from tacit.learning import MadeRows\n"}),
     (rules.optional_rooms, {"answer/text.py": "import tacit.auditing\n"}),
     (rules.optional_rooms, {"cli/ask.py": "from tacit.remote import connect\n"}),
     (rules.optional_rooms, {"__init__.py": "from tacit.server import Desk\n"}),

@@ -49,6 +49,8 @@ SECRET_NAMES = {"ExactTable", "ExactIntegers", "GroupedSteps"}
 LEDGER_MAY = {"privacy", "accounting", "errors", "files", "ledger"}
 # Rooms that the core does without: it never imports them, and the command line and the root only when one is asked for.
 OPTIONAL = {"learning", "server", "remote", "local", "auditing"}
+# Verbs of a table that an optional room carries out: it is loaded when the verb is called.
+ON_REQUEST = {("asking/synthesize.py", "learning")}
 # What perturbs a person's own answer runs on that person's device, which has no table and no ledger.
 LOCAL_MAY = {"noise", "accounting", "privacy", "files", "hold", "json_wire", "memory", "pictures", "errors", "local"}
 # what the collector's side needs beyond it
@@ -104,12 +106,12 @@ FACE_NAMES_MAX = {
     "auditing": 9,  # models too
     "engine": 12,  # relations, public tables, engines by the source, rows coded; a server waits for compiled loops
     "forecast": 16,  # what is foreseen to be of no use; what would be closer; goals of several questions
-    "learning": 21,  # estimators, and words about them; scores, holdouts, teachers; a model's own protocol
+    "learning": 22,  # made-up rows; estimators, words about them; scores, holdouts, teachers; a model's protocol
     "ledger": 34,  # steps of streams; who asks, the room left; people, names, tokens; backups; keys; entries in words
     "local": 24,
     "noise": 29,
     "pictures": 29,  # pages draw without a file, in the page's theme and narrow; channels of fields
-    "plan": 108,  # counts that run on; levels; found groups; several questions; what models read and lack; chosen
+    "plan": 110,  # pairs; counts that run on; levels; found groups; several questions; what models read and lack; chosen
     "privacy": 75,  # amounts of loss with two digits; a budget per period
     "query": 136,  # written forms; marginals, others; questions, rows as JSON; relations, joins, compounds, asides
     "release": 9,  # keys as facts keep them; a choice among sums too; a round of learning is integers without a table
@@ -150,7 +152,7 @@ def layers(tree: Tree) -> list[str]:
                 )
         elif target not in LEVEL:
             broken.append(f"{path}:{line} imports '{target}', which is on no layer; add it to LAYERS")
-        elif target != importer and LEVEL[target] >= LEVEL[importer]:
+        elif target != importer and LEVEL[target] >= LEVEL[importer] and not on_request(tree, path, target, line):
             broken.append(
                 f"{path}:{line} imports {module}, which is not below '{importer}'; move the shared part to a "
                 "lower room, or let the caller hand it over"
@@ -190,7 +192,8 @@ def optional_rooms(tree: Tree) -> list[str]:
     broken = []
     for path, module, line in imports_of_ours(tree):
         importer, target = room(path), room_of_module(module)
-        if target in OPTIONAL and importer not in OPTIONAL | {"cli", ""}:
+        is_asked_for = importer in OPTIONAL | {"cli", ""} or on_request(tree, path, target, line)
+        if target in OPTIONAL and not is_asked_for:
             broken.append(
                 f"{path}:{line} imports {module}, an optional room; the core does without it: have it call you"
             )
@@ -199,6 +202,11 @@ def optional_rooms(tree: Tree) -> list[str]:
         if importer in {"cli", ""} and target in OPTIONAL and line in lines_at_load(tree[path]):
             broken.append(f"{path}:{line} loads {module} for every command; import it in the function that needs it")
     return broken
+
+
+def on_request(tree: Tree, path: str, target: str, line: int) -> bool:
+    """Whether an import is a verb's own room, inside the function that needs it."""
+    return (path, target) in ON_REQUEST and line not in lines_at_load(tree[path])
 
 
 def lines_at_load(source: str) -> set[int]:

@@ -1,5 +1,6 @@
 """What coded rows add up to, said again row by row in Python's own integers and fractions: the slow oracle."""
 
+from collections.abc import Sequence
 from fractions import Fraction
 from math import isqrt
 from typing import Any
@@ -47,6 +48,15 @@ def counts(table: pa.Table, plan: CodedPlan) -> list[int]:
         for index, block in enumerate(found):
             block[cell_of(row, plan, index)] += UNIT // alike
     return [number for block in found for number in block]
+
+
+def pair_counts(table: pa.Table, plan: CodedPlan, pairs: Sequence[tuple[int, int]]) -> list[list[int]]:
+    """Return the weight of units in each cell of pairs of columns."""
+    found = [[0] * (plan.columns[first].cells * plan.columns[second].cells) for first, second in pairs]
+    for row, alike in rows_of(table, plan):
+        for block, (first, second) in zip(found, pairs, strict=True):
+            block[cell_of(row, plan, first) * plan.columns[second].cells + cell_of(row, plan, second)] += UNIT // alike
+    return found
 
 
 def residual_vectors(row: Row, plan: CodedPlan, scores: Scores) -> list[int] | None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from tacit.asking import Table
@@ -26,7 +27,9 @@ from tacit.plan import (
     UNIT,
     CodedColumn,
     CodedPlan,
+    PairDistances,
     PairedBins,
+    PairTables,
     Scores,
     SquaredErrors,
     measured_column,
@@ -336,3 +339,83 @@ def test_blocks_travel_some_rows_at_a_time():
     assert 1 < len(written) <= block.length
     read = CodedRows.of(plan, [block_from_bytes(each, plan) for each in written])
     assert [int(each) for each in read.counts().values] == exact(table, plan, CodedRows.counts)
+
+
+PAIRS = ((0, 1), (0, 2), (2, 3))
+
+
+def asked_pairs(rows: CodedRows) -> tuple[PairDistances, PairTables]:
+    """Return made-up guesses of pairs, and weights of their tables."""
+    rng = np.random.default_rng(5)
+    sizes = {pair: rows.sizes[pair[0]] * rows.sizes[pair[1]] for pair in PAIRS}
+    guesses = {pair: rng.integers(0, 2 * UNIT, size) for pair, size in sizes.items()}
+    return PairDistances(guesses), PairTables({pair: 3 + 7 * at for at, pair in enumerate(PAIRS)})
+
+
+def exact_pairs(table: Table) -> tuple[list[int], list[int], tuple[int, int]]:
+    """Return distances and weighed tables of pairs in the clear, and the squares of how far one unit moves them."""
+    plan = plan_of(table)
+    with table.session.engine.coded(plan) as rows:
+        distances, tables = asked_pairs(rows)
+        found = rows.distances(distances), rows.pair_tables(tables)
+    return found[0].values.tolist(), found[1].values.tolist(), (found[0].moves_squared, found[1].moves_squared)
+
+
+def test_every_engine_counts_pairs_as_the_oracle(engine):
+    table = engine(ROWS, unit="person", columns=COLUMNS)
+    plan = plan_of(table)
+    distances, tables, _ = exact_pairs(table)
+    wanted = reference.pair_counts(ROWS, plan, PAIRS)
+    assert tables == [(3 + 7 * at) * each for at, one in enumerate(wanted) for each in one]
+    with table.session.engine.coded(plan) as rows:
+        guesses = asked_pairs(rows)[0].guesses
+    assert distances == [
+        sum(abs(each - int(guess)) for each, guess in zip(one, guesses[pair], strict=True))
+        for pair, one in zip(PAIRS, wanted, strict=True)
+    ]
+
+
+def pairs_keep_to_their_moves(rows: pa.Table) -> bool:
+    """Whether leaving out any one unit moves distances and tables of pairs by no more than they say."""
+    base = exact_pairs(people(rows))
+    moved = []
+    for person in {each for each in rows["person"].to_pylist() if each is not None}:
+        left = exact_pairs(people(rows.filter(pc.fill_null(pc.not_equal(rows["person"], person), True))))
+        moved += [
+            sum((one - other) ** 2 for one, other in zip(base[at], left[at], strict=True)) <= base[2][at]
+            for at in (0, 1)
+        ]
+    return all(moved)
+
+
+def test_one_unit_moves_distances_and_tables_of_pairs_by_no_more_than_they_say():
+    assert pairs_keep_to_their_moves(ROWS)
+
+
+def test_rows_that_weigh_one_each_would_move_pairs_too_far(monkeypatch):
+    add = residuals.add_pairs
+    monkeypatch.setattr(coded_rows, "add_pairs", lambda block, *rest: add(replace(block, rows_of_unit=None), *rest))
+    assert not pairs_keep_to_their_moves(ROWS)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        PairTables({(0, 9): 1}),
+        PairTables({}),
+    ],
+)
+def test_pairs_of_columns_that_are_not_coded_are_refused(asked):
+    table = people()
+    with table.session.engine.coded(plan_of(table)) as rows, pytest.raises(InvalidParameter):
+        rows.pair_tables(asked)
+
+
+def test_guesses_of_another_size_are_refused():
+    table = people()
+    with table.session.engine.coded(plan_of(table)) as rows, pytest.raises(InvalidParameter):
+        rows.distances(PairDistances({(0, 1): np.zeros(3, dtype=np.int64)}))
+    with pytest.raises(InvalidParameter):
+        PairDistances({(1, 0): np.zeros(3, dtype=np.int64)})
+    with pytest.raises(InvalidParameter):
+        PairTables({(0, 1): 0})

@@ -20,6 +20,7 @@ from tacit.asking.question import Question, question_of, workload_question
 from tacit.asking.request import what_is_left
 from tacit.asking.running import RunningRows, running_rows
 from tacit.asking.session import ALONE, Beside, Session
+from tacit.asking.synthesize import Synthesis
 from tacit.asking.united_question import several_parts
 from tacit.asking.verbs import Verbs
 from tacit.errors import InvalidParameter, QueryRefused, printable
@@ -179,6 +180,11 @@ class Table(Verbs[Question]):
         spend = make_spend(epsilon, None, None, self.session.registered.budget)
         with holding(self.session.hold):
             return self.session.learn(query, spend=spend, again=again, analyst=analyst)
+
+    @property
+    def synthesize(self) -> Synthesis:
+        """Make rows that resemble the table's, charged once: visits.synthesize(epsilon=1); .plan(epsilon=1) is free."""
+        return Synthesis(self)
 
     @property
     def facts(self) -> KnownFacts:

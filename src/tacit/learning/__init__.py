@@ -12,6 +12,7 @@ from tacit.learning.scoring.holdout import Holdout
 from tacit.learning.scoring.judge import Score
 from tacit.learning.scoring.scorable import RowsUsed, Scorable, Scoring, SqlModel, rows_used
 from tacit.learning.scoring.tuning import Tuned, tune
+from tacit.learning.synthetic.made_rows import MadeRows
 from tacit.learning.teachers import Student, Teachers, Votes
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "AdditiveRegressor",
     "Holdout",
     "LinearRegression",
+    "MadeRows",
     "Rounds",
     "RowsUsed",
     "Scorable",

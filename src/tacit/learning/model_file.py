@@ -22,6 +22,8 @@ from tacit.learning.estimator import Estimator
 from tacit.learning.linear import PCA, LinearRegression
 from tacit.learning.linear_state import LinearState
 from tacit.learning.scoring.scorable import RowsUsed
+from tacit.learning.synthetic.made_rows import MadeRows
+from tacit.learning.synthetic.noisy_tables import RowsState
 from tacit.ledger import Receipt
 from tacit.privacy import ApproximateLoss
 from tacit.query import Column
@@ -39,9 +41,20 @@ NOT_KEPT = ("ranges", "keys", "unit", "budget", "ledger")
 NOT_A_MODEL = "the file is not a model that was saved with Tacit\nhint: model.save('model.json') writes one"
 
 
-def model_text(model: Estimator[Any]) -> str:
-    """Return a fitted model as JSON; `model_from` reads it."""
+def model_text(model: Estimator[Any] | MadeRows) -> str:
+    """Return a fitted model, or what made-up rows are made of, as JSON; `model_from` reads it."""
     kind = type(model).__name__
+    if isinstance(model, MadeRows):
+        record = {
+            "format": FORMAT,
+            "tacit": tacit.__version__,
+            "kind": kind,
+            "receipt": to_record(model.receipt_),
+            "loss": to_record(model.loss_),
+            "learned": model.learned_,
+            "state": to_record(model.state_),
+        }
+        return _json(record)
     if kind not in KINDS:
         raise InvalidParameter(f"a {kind} is not saved as JSON\nhint: {', '.join(KINDS)} are; others may be pickled")
     record = {
@@ -53,6 +66,10 @@ def model_text(model: Estimator[Any]) -> str:
         "fitted_on": to_record(getattr(model, "fitted_on_", None)),
         **{name: to_record(value) for name, value in _parts_of_model(model).items()},
     }
+    return _json(record)
+
+
+def _json(record: Mapping[str, Any]) -> str:
     return json.dumps(record, ensure_ascii=False, separators=(",", ":"), allow_nan=False) + "\n"
 
 
@@ -66,7 +83,7 @@ def model_from(text: str) -> Any:
         raise InvalidParameter(NOT_A_MODEL) from None
 
 
-def save(model: Estimator[Any], path: str | Path) -> None:
+def save(model: Estimator[Any] | MadeRows, path: str | Path) -> None:
     """Write a fitted model to a file of JSON."""
     text = model_text(model)
     try:
@@ -102,6 +119,8 @@ def _parts_of_model(model: Any) -> dict[str, Any]:
 def _read_model(record: Mapping[str, Any]) -> Any:
     if record["format"] != FORMAT:
         raise InvalidParameter("this model was saved by another version of Tacit\nhint: fit it again; a repeat is free")
+    if record["kind"] == MadeRows.__name__:
+        return _read_rows(record)
     kind = KINDS[record["kind"]]
     parameters = untagged(record["parameters"])
     model: Any = kind(**{name: _tuples(value) for name, value in parameters.items() if name not in NOT_KEPT})
@@ -118,6 +137,21 @@ def _read_model(record: Mapping[str, Any]) -> Any:
     if record["fitted_on"] is not None:
         model.fitted_on_ = from_record(RowsUsed, record["fitted_on"])
     return model
+
+
+def _read_rows(record: Mapping[str, Any]) -> MadeRows:
+    """Return made-up rows; refuse numbers that do not fit the columns, which would fail later in other words."""
+    state = from_record(RowsState, record["state"])
+    receipt = None if record["receipt"] is None else from_record(Receipt, record["receipt"])
+    rows = MadeRows(state, from_record(ApproximateLoss, record["loss"]), receipt, str(record["learned"]))
+    columns = state.design.columns
+    if len(state.bins) != len(columns) or any(
+        len(of_cells) != column.feature.cells or of_cells.min() < 0 or of_cells.max() >= column.feature.cells
+        for column, of_cells in zip(columns, state.bins, strict=True)
+    ):
+        raise InvalidParameter(NOT_A_MODEL)
+    rows.rows(0)  # fits the field
+    return rows
 
 
 def _tuples(value: Any) -> Any:
@@ -191,10 +225,11 @@ def _one_of(kinds: tuple[Any, ...], record: Any) -> Any:
     """Return the matching type of a record: None, a column, a dataclass, a tuple, or a plain value."""
     if record is None and NoneType in kinds:
         return None
-    if Column in kinds:
+    if Column in kinds and [*dict(record)] == ["column"]:
         return Column(from_record(str, dict(record)["column"]))
     for kind in kinds:
-        if is_dataclass(kind) or get_origin(kind) in (tuple, list):
+        is_named = isinstance(record, dict) and is_dataclass(kind) and {each.name for each in fields(kind)} == {*record}
+        if is_named or get_origin(kind) in (tuple, list):
             return from_record(kind, record)
     value = untagged(record)
     if not any(_is(value, kind) for kind in kinds if isinstance(kind, type)):

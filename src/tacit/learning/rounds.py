@@ -21,7 +21,7 @@ from tacit.errors import InvalidParameter
 from tacit.exact import ExactIntegers
 from tacit.hold import holding
 from tacit.ledger import Receipt
-from tacit.plan import BinMaps, CodedPlan, Judgement, Merit, Moments, Scores, SquaredErrors
+from tacit.plan import BinMaps, CodedPlan, Judgement, Merit, Moments, PairDistances, PairTables, Scores, SquaredErrors
 from tacit.privacy import ApproximateLoss, GaussianNoise, Integers
 from tacit.release import release_choice, release_integers
 from tacit.selection import NoisyMax
@@ -97,6 +97,14 @@ class Rounds:
     def moments(self, moments: Moments) -> Integers:
         """Return the noisy sums of products of cells and numbers, in steps of UNIT."""
         return self._released(self._rows.moments(moments))
+
+    def distances(self, asked: PairDistances) -> Integers:
+        """Return the noisy distance of each pair of columns from a public guess, in steps of UNIT."""
+        return self._released(self._rows.distances(asked))
+
+    def pair_tables(self, asked: PairTables) -> Integers:
+        """Return the noisy counts by pairs of columns, each in steps of UNIT over its weight."""
+        return self._released(self._rows.pair_tables(asked))
 
     def squared_errors(self, model: SquaredErrors) -> Integers:
         """Return the noisy sums of a linear model's squared errors, in steps of UNIT."""

@@ -4,10 +4,11 @@ A `CodedPlan` says which cells each row falls into. `Scores` is a model in whole
 lookup, without floats. `moves_squared` is how far one unit can move what is added up: a unit with k rows gives each of
 them 1/k of its weight, so it moves at most one row's move (docs/proofs/rounds.md, holdout.md). In products (`Moments`)
 a number is its place in its range, from -NUMBER_ONE to NUMBER_ONE, and a row adds a product of at most UNIT to one
-place of each block (docs/proofs/linear.md).
+place of each block (docs/proofs/linear.md). Counts by pairs of columns are asked
+as distances from public guesses, and as tables with whole weights (docs/proofs/pair-distances.md).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations, pairwise
@@ -420,3 +421,42 @@ class SquaredErrors:
     def moves_squared(self) -> int:
         """The square of how far one unit can move all the sums in L2: each block by `cap`."""
         return (1 + len(self.values) + len(self.columns)) * self.cap**2
+
+
+# --- counts by pairs of columns ---
+
+
+@dataclass(frozen=True, eq=False)
+class PairDistances:
+    """For each pair of columns a public table of guessed counts, in steps of UNIT: the sum of |count - guess| is asked.
+
+    One unit moves the counts of a pair by UNIT at most in L1, and so the distance (docs/proofs/pair-distances.md).
+    """
+
+    guesses: Mapping[tuple[int, int], Integers]
+
+    def __post_init__(self) -> None:
+        for pair, guess in self.guesses.items():
+            if pair[0] >= pair[1] or guess.dtype != np.int64 or guess.min() < 0 or int(guess.max()) * guess.size >> 61:
+                raise InvalidParameter("a guess must be whole numbers from 0, of two different columns in order")
+
+    @property
+    def moves_squared(self) -> int:
+        """The square of how far one unit can move all distances in L2: each by UNIT."""
+        return len(self.guesses) * UNIT**2
+
+
+@dataclass(frozen=True)
+class PairTables:
+    """Counts by pairs of columns, each table multiplied by a whole weight: the larger, the less noise beside it."""
+
+    weights: Mapping[tuple[int, int], int]
+
+    def __post_init__(self) -> None:
+        if any(first >= second for first, second in self.weights) or any(each < 1 for each in self.weights.values()):
+            raise InvalidParameter("the tables are of two different columns in order, with whole weights from 1")
+
+    @property
+    def moves_squared(self) -> int:
+        """The square of how far one unit can move all tables in L2: each by its weight times UNIT."""
+        return sum((weight * UNIT) ** 2 for weight in self.weights.values())

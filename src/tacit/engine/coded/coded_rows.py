@@ -5,7 +5,7 @@ one unit moves a block of sums by at most the largest number of a row (docs/proo
 """
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -16,23 +16,27 @@ import numpy as np
 
 from tacit.engine.coded.coding_rows import Block, Cells, cell_type
 from tacit.engine.coded.judging import add_judgement
-from tacit.engine.coded.residuals import add_moments, add_residuals, add_squared_errors, by_cell
+from tacit.engine.coded.residuals import add_moments, add_pairs, add_residuals, add_squared_errors, by_cell
 from tacit.errors import InvalidParameter
 from tacit.exact import ExactIntegers
 from tacit.memory import memory_limit, spill_folder
 from tacit.plan import (
+    SUMS_MOST,
     UNIT,
     BinMaps,
     ClassTarget,
     CodedPlan,
     Judgement,
     Moments,
+    PairDistances,
     PairedBins,
+    PairTables,
     Scores,
     SquaredErrors,
     count_moves_squared,
 )
 from tacit.privacy import Integers
+from tacit.query import INT_MOST
 
 THREADS_MOST = 8
 # Rows take this fraction (1 / MEMORY_SHARE) of the memory limit, and the rest of them a file.
@@ -108,6 +112,47 @@ class CodedRows:
             return exact_part
 
         return ExactIntegers(np.sum(on_threads(added_up, len(self.blocks)), axis=0), moments.moves_squared)
+
+    def distances(self, asked: PairDistances) -> ExactIntegers:
+        """Return how far the counts of each pair of columns are from a public guess: the sum of the differences."""
+        self._refuse_other_pairs({pair: guess.size for pair, guess in asked.guesses.items()})
+        exact_tables = self._pair_tables([*asked.guesses])
+        exact_distances = [
+            int(np.abs(exact - guess).sum()) for exact, guess in zip(exact_tables, asked.guesses.values(), strict=True)
+        ]
+        return ExactIntegers(np.array(exact_distances, dtype=np.int64), asked.moves_squared)
+
+    def pair_tables(self, asked: PairTables) -> ExactIntegers:
+        """Return the counts by each pair of columns times its weight, one table after the other."""
+        self._refuse_other_pairs(dict.fromkeys(asked.weights))
+        exact_tables = self._pair_tables([*asked.weights])
+        weighed = zip(exact_tables, asked.weights.values(), strict=True)
+        # a count that would not fit 64 bits stays at the largest that does: it moves by no more
+        exact = [np.minimum(exact, INT_MOST // weight) * weight for exact, weight in weighed]
+        return ExactIntegers(np.concatenate(exact), asked.moves_squared)
+
+    def _pair_tables(self, pairs: Sequence[tuple[int, int]]) -> list[Integers]:
+        """Return the weight of units in each cell of pairs of columns, in steps of UNIT."""
+        sizes = [self.sizes[first] * self.sizes[second] for first, second in pairs]
+
+        def added_up(first: int, steps: int) -> list[Integers]:
+            exact_part = [np.zeros(size, dtype=np.int64) for size in sizes]
+            for block in self.blocks[first::steps]:
+                add_pairs(block, pairs, self.sizes, exact_part)
+            return exact_part
+
+        return [sum(parts) for parts in zip(*on_threads(added_up, len(self.blocks)), strict=True)]
+
+    def _refuse_other_pairs(self, pairs: Mapping[tuple[int, int], int | None]) -> None:
+        """Refuse pairs that are not coded, guesses of another size, or more sums than may be asked for; all public."""
+        if not pairs or {place for pair in pairs for place in pair} - {*range(len(self.sizes))}:
+            raise InvalidParameter("pairs are of two coded columns")
+        cells = {pair: self.sizes[pair[0]] * self.sizes[pair[1]] for pair in pairs}
+        if any(size not in (None, cells[pair]) for pair, size in pairs.items()) or sum(cells.values()) > SUMS_MOST:
+            raise InvalidParameter(
+                f"a guess must have a number for each cell of its pair, and all pairs {SUMS_MOST} cells at most"
+                "\nhint: name fewer columns, or list fewer keys"
+            )
 
     def squared_errors(self, model: SquaredErrors) -> ExactIntegers:
         """Return the sums of a linear model's squared errors: in all, by squared number, and by cell."""

@@ -130,6 +130,28 @@ def _looked_up(table: Integers, scores: Integers) -> Integers:
     return found
 
 
+# --- counts by pairs of columns ---
+
+
+def add_pairs(
+    block: Block, pairs: Sequence[tuple[int, int]], sizes: Sequence[int], exact_tables: Sequence[Integers]
+) -> None:
+    """Add a block of rows to the counts by pairs of columns, each row with its part of UNIT."""
+    for start in range(0, block.length, PIECE):
+        piece = block.piece(start, start + PIECE)
+        alike = piece.rows_of_unit
+        weights = None if alike is None else (UNIT // alike).astype(np.float64)
+        cells = {
+            at: np.asarray(piece.cells[at], dtype=np.int64) for at in sorted({at for pair in pairs for at in pair})
+        }
+        for (first, second), total in zip(pairs, exact_tables, strict=True):
+            places = cells[first] * sizes[second] + cells[second]
+            if weights is None:
+                total += np.bincount(places, minlength=len(total)) * UNIT
+            else:
+                total += np.bincount(places, weights=weights, minlength=len(total)).astype(np.int64)
+
+
 # --- sums of products ---
 
 

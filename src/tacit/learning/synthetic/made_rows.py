@@ -1,0 +1,217 @@
+"""`MadeRows`: what `synthesize` returns. Rows are drawn for free; tables of them have their errors.
+
+Everything here follows from noisy integers and public facts, so all of it may be published.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tacit.errors import InvalidParameter, printable
+from tacit.files import path_of
+from tacit.learning.rounds import train
+from tacit.learning.synthetic.noisy_tables import RowsState, deviations, plan_of_rows
+from tacit.learning.undeclared import FitPlan, one_call
+from tacit.ledger import Receipt
+from tacit.noise import Keystream
+from tacit.privacy import ApproximateLoss, whole
+
+ROWS_MOST = 10**9
+NORMAL_95 = 1.96
+
+
+@dataclass(eq=False, repr=False)
+class MadeRows:
+    """Made-up rows of a protected table: draw any number of rows, count them, and see their errors.
+
+    made = visits.synthesize(epsilon=1)
+    made.to_pandas()
+    made.report()
+    """
+
+    state_: RowsState
+    loss_: ApproximateLoss
+    receipt_: Receipt | None = None
+    learned_: str = ""
+    _certify: Callable[[], Mapping[str, Any]] | None = field(default=None, repr=False)
+
+    plan_of = staticmethod(plan_of_rows)
+
+    @classmethod
+    def paid_for(cls, plan: Callable[[], FitPlan], *, analyst: str | None, request_id: str | None) -> "MadeRows":
+        """Charge for the noisy tables of a plan, ask for them and return their rows; asked again, they are free."""
+        with one_call(plan, analyst) as planned:
+            paid = train(
+                planned.table,
+                planned.coded,
+                planned.events,
+                asked=planned.asked,
+                key=repr(planned.recipe),
+                words=planned.words,
+                steps=planned.learn,
+                analyst=analyst,
+                request_id=request_id,
+            )
+        certify = partial(planned.table.session.ledger.certificate, paid.receipt.number)
+        return cls(planned.model(paid.value), planned.loss, paid.receipt, planned.known.words, certify)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return self.state_.names
+
+    @property
+    def people(self) -> int:
+        """The number of people, as the noisy tables show it."""
+        return max(round(self.state_.total), 0)
+
+    def rows(self, count: int | None = None) -> pa.Table:
+        """Draw rows as an Arrow table, `count` of them or the noisy number of people; new ones at each call."""
+        wanted = self.people if count is None else whole(count, name="count", least=0)
+        if wanted > ROWS_MOST:
+            raise InvalidParameter(f"at most {ROWS_MOST:,} rows are drawn at once\nhint: made.rows(1_000_000)")
+        bits, state = Keystream(), self.state_
+        cells = state.field.rows(wanted, bits)
+        columns = zip(state.design.columns, state.bins, state.shares, cells.T, strict=True)
+        found = {column.name: column.values(own, of_cells, shares, bits) for column, of_cells, shares, own in columns}
+        return pa.table(found)
+
+    @cached_property
+    def _drawn(self) -> pa.Table:
+        return self.rows()
+
+    def to_arrow(self) -> pa.Table:
+        """Return the made-up rows as an Arrow table: the noisy number of people, the same at each call."""
+        return self._drawn
+
+    def to_pandas(self) -> Any:
+        """Return the made-up rows as a pandas frame, the same at each call."""
+        return self._drawn.to_pandas()
+
+    def to_polars(self) -> Any:
+        """Return the made-up rows as a Polars frame, the same at each call."""
+        import polars as pl
+
+        return pl.from_arrow(self._drawn)
+
+    def to_parquet(self, path: str | Path) -> None:
+        """Write the made-up rows to a Parquet file."""
+        pq.write_table(self._drawn, path_of(path))
+
+    def crosstab(self, first: str, second: str) -> "Crosstab":
+        """Return the counts by two columns with their ±: measured ones if the pair was chosen, else the model's."""
+        names, state = self.columns, self.state_
+        for name in (first, second):
+            if name not in names:
+                raise InvalidParameter(f"there is no column '{name}' here\nhint: the columns are {', '.join(names)}")
+        if first == second:
+            raise InvalidParameter("a crosstab is of two different columns\nhint: made.crosstab('age', 'ward')")
+        pair = (names.index(first), names.index(second))
+        inner = (min(pair), max(pair))
+        fitted = state.field.table(inner) * state.total
+        measured = next((each for each in state.pair_tables if each.columns == inner), None)
+        noisy = None
+        if measured is not None:
+            own = measured.counts if pair == inner else measured.counts.T
+            noisy = tuple(tuple(float(each) for each in row) for row in own)
+        labels = [tuple(state.design.columns[at].words(state.bins[at])) for at in pair]
+        return Crosstab(
+            (first, second),
+            (labels[0], labels[1]),
+            tuple(tuple(float(each) for each in row) for row in (fitted if pair == inner else fitted.T)),
+            noisy,
+            None if measured is None else NORMAL_95 * float(np.max(measured.sigma)),
+            state.distances[inner] / max(state.total, 1) / 2,
+            NORMAL_95 * deviations(state.events)[1] / max(state.total, 1) / 2,
+        )
+
+    def certificate(self) -> Mapping[str, Any]:
+        """Return the ledger's signed certificate of the charge; rows from a file cannot reach it."""
+        if self._certify is None:
+            number = "" if self.receipt_ is None else f" {self.receipt_.number}"
+            raise InvalidParameter(
+                f"these rows were read from a file and cannot reach their ledger\nhint: tacit certificate{number}, on"
+                " the machine with the ledger"
+            )
+        return self._certify()
+
+    def save(self, path: str | Path) -> None:
+        """Write what rows are made of to a file of JSON, noisy integers and public facts; `learning.load` reads it."""
+        from tacit.learning.model_file import save
+
+        save(self, path)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is saved: noisy numbers and public facts; never a table or a ledger."""
+        return {name: value for name, value in vars(self).items() if name not in ("_certify", "_drawn")} | {
+            "_certify": None
+        }
+
+    def __repr__(self) -> str:
+        pairs = len(self.state_.noisy["pairs"])
+        return printable(
+            f"Made-up rows of {', '.join(self.columns)}: about {self.people:,} people, {pairs} of"
+            f" {len(self.state_.design.pairs)} pairs of columns measured.\n"
+            f"Good for averages and models; not for rare people, extremes or joins. made.report() shows the errors.\n"
+            f"Spent {self.loss_}; all rows and tables of it are free.",
+            keeping="\n",
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class Crosstab:
+    """Counts of people by two columns: it prints as a table; `to_pandas` returns a frame.
+
+    `counts` are of the rows' own law. `measured` are the noisy counts, with `error` as their ± (95 %), if the pair was
+    measured; if not, `apart` is how far the pair is from independence, as a share of people, ± `apart_error`.
+    """
+
+    columns: tuple[str, str]
+    labels: tuple[tuple[str, ...], tuple[str, ...]]
+    counts: tuple[tuple[float, ...], ...]
+    measured: tuple[tuple[float, ...], ...] | None
+    error: float | None
+    apart: float
+    apart_error: float
+
+    def to_arrow(self) -> pa.Table:
+        """Return the counts of the rows' law as an Arrow table: a row for each value of the first column."""
+        cells = {label: [row[at] for row in self.counts] for at, label in enumerate(self.labels[1])}
+        return pa.table({self.columns[0]: list(self.labels[0]), **cells})
+
+    def to_pandas(self) -> Any:
+        """Return the counts of the rows' law as a pandas frame."""
+        return self.to_arrow().to_pandas().set_index(self.columns[0])
+
+    def __str__(self) -> str:
+        shown = self.counts if self.measured is None else self.measured
+        head = [f"{self.columns[0]} \\ {self.columns[1]}", *self.labels[1]]
+        body = [[label, *(f"{each:,.0f}" for each in row)] for label, row in zip(self.labels[0], shown, strict=True)]
+        widths = [max(len(row[place]) for row in (head, *body)) for place in range(len(head))]
+        lines = [
+            "  ".join(
+                [row[0].ljust(widths[0]), *(cell.rjust(wide) for cell, wide in zip(row[1:], widths[1:], strict=True))]
+            )
+            for row in (head, *body)
+        ]
+        lines.insert(1, "─" * len(lines[0]))
+        return printable("\n".join([*lines, "", self._note()]), keeping="\n")
+
+    __repr__ = __str__
+
+    def _note(self) -> str:
+        if self.error is not None:
+            return (
+                f"Measured: each count is noisy, ± {self.error:,.0f} (95 %), and may be below 0. Made-up rows follow"
+                " .counts, which fit all tables best."
+            )
+        return (
+            "Not measured: the counts follow from other tables, without an interval. The pair was found to be"
+            f" {max(self.apart, 0):.1%} ± {self.apart_error:.1%} from independence."
+        )
