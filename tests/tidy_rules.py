@@ -111,7 +111,7 @@ FACE_NAMES_MAX = {
     "local": 24,
     "noise": 29,
     "pictures": 29,  # pages draw without a file, in the page's theme and narrow; channels of fields
-    "plan": 110,  # pairs; counts that run on; levels; found groups; several questions; what models read and lack; chosen
+    "plan": 111,  # pairs; counts that run on; levels; found groups; several questions; what models read, lack; chosen
     "privacy": 75,  # amounts of loss with two digits; a budget per period
     "query": 136,  # written forms; marginals, others; questions, rows as JSON; relations, joins, compounds, asides
     "release": 9,  # keys as facts keep them; a choice among sums too; a round of learning is integers without a table
