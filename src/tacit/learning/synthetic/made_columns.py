@@ -33,6 +33,8 @@ BINS_MOST = 24
 BINS_PUBLIC = 3 * BINS_MOST + 2
 # The least people of a bin, in deviations of their noise.
 BIN_NOISE = 4.0
+# A fine cell with fewer deviations is as likely as others in its bin at most.
+CELL_NOISE = 1.5
 # Keys of a list with fewer people share a bin; a column misses values if at least MISSING_NOISE deviations miss one.
 RARE_NOISE, MISSING_NOISE = 2.0, 2.5
 TIMES = ("date", "timestamp")
@@ -172,7 +174,8 @@ def cell_shares(noisy: Floats, of_cells: Integers, widths: Floats, sigma: float)
         total = max(float(counts.sum()), 0.0)
         stray = float(((counts - total * even) ** 2).sum())
         kept = max(0.0, 1 - len(cells) * sigma**2 / stray) if stray > 0 else 0.0
-        mixed = np.maximum(kept * counts + (1 - kept) * total * even, 0)
+        clear = np.where(counts > CELL_NOISE * sigma, counts, 0.0)
+        mixed = kept * clear + (1 - kept) * total * even
         mixed[even == 0] = 0
         shares[cells] = mixed / mixed.sum() if mixed.sum() > 0 else even
     return shares
