@@ -33,6 +33,8 @@ LEFT_ALONE = "Totals have separate noise, and do not add up."
 # Errors are rounded up to so many steps an octave, so that numbers with nearly the same error share their work.
 STEPS_AN_OCTAVE = 24
 WATER_ROUNDS = 64
+CELLS_AT_ONCE = 1 << 15
+REMAINDER_STEPS = (1 << 16) - 1
 KNOWN = 1e-18  # the variance of a number that is public, beside that of one cell's noise
 
 Kept = tuple[int, ...]
@@ -62,13 +64,15 @@ def fit_tree(parents: Sequence[Integers], values: Sequence[Floats | None], varia
     own = values[last]
     if own is None:
         raise ValueError("the groups themselves must have values")
-    ups, spreads = [own.astype(np.float64)], [np.full(len(own), variances[last])]
+    ups, spreads = [np.asarray(own, dtype=np.float64)], [np.broadcast_to(np.float64(variances[last]), len(own))]
     sums: list[Floats] = []
     sum_spreads: list[Floats] = []
     for level in range(last - 1, -1, -1):
         below, size = parents[level], int(parents[level].max(initial=-1)) + 1
         total: Floats = np.bincount(below, ups[0], minlength=size).astype(np.float64)
-        spread: Floats = np.bincount(below, spreads[0], minlength=size).astype(np.float64)
+        same = level == last - 1  # all groups have one variance
+        counted = np.bincount(below, None if same else spreads[0], minlength=size).astype(np.float64)
+        spread: Floats = counted * (variances[last] if same else 1.0)
         sums.insert(0, total)
         sum_spreads.insert(0, spread)
         asked = values[level]
@@ -78,9 +82,17 @@ def fit_tree(parents: Sequence[Integers], values: Sequence[Floats | None], varia
         spreads.insert(0, joint)
     fitted, errors = [ups[0]], [spreads[0]]
     for level, below in enumerate(parents):
-        share = spreads[level + 1] / sum_spreads[level][below]
-        fitted.append(ups[level + 1] + share * (fitted[level] - sums[level])[below])
-        errors.append(spreads[level + 1] * (1 - share) + share**2 * errors[level][below])
+        share, spread = sum_spreads[level][below], spreads[level + 1]
+        np.divide(spread, share, out=share)
+        moved, error = (fitted[level] - sums[level])[below], errors[level][below]
+        moved *= share
+        moved += ups[level + 1]
+        error *= share  # spread + share * (share * error - spread), in place: new pages take longer than the sums
+        error -= spread
+        error *= share
+        error += spread
+        fitted.append(moved)
+        errors.append(error)
     return LevelFit(tuple(fitted), tuple(errors))
 
 
@@ -138,6 +150,18 @@ def whole_parts(parents: Integers, values: Floats, totals: Integers, *, is_signe
     >>> whole_parts(np.array([0, 0, 0]), np.array([2.6, -1.2, 0.4]), np.array([3])).tolist()
     [3, 0, 0]
     """
+    is_long = len(values) > CELLS_AT_ONCE and bool((parents[1:] >= parents[:-1]).all())
+    # some parents after others, so that the numbers of a step stay in the processor's cache
+    cuts = np.searchsorted(parents, np.unique(parents[::CELLS_AT_ONCE])).tolist() if is_long else [0]
+    made = []
+    for start, end in pairwise([*cuts, len(values)]):
+        own = parents[start:end]
+        low, high = (int(own[0]), int(own[-1]) + 1) if is_long else (0, len(totals))
+        made.append(_whole_of_some(own - low, values[start:end], totals[low:high], is_signed=is_signed))
+    return np.concatenate(made)
+
+
+def _whole_of_some(parents: Integers, values: Floats, totals: Integers, *, is_signed: bool) -> Integers:
     count, size = len(totals), len(values)
     alive, moved = np.ones(size, dtype=bool), values
     held, sums = np.bincount(parents, minlength=count), np.bincount(parents, values, minlength=count)
@@ -162,7 +186,8 @@ def whole_parts(parents: Integers, values: Floats, totals: Integers, *, is_signe
     if each.any():
         found += each[parents]
         missing -= each * members
-    order = np.argsort(parents + (1 - (kept - found)) / 2, kind="stable")
+    lacking = (1 - np.clip(kept - found, 0, 1)) * REMAINDER_STEPS  # in few bits, which are sorted in linear time
+    order = np.lexsort((lacking.astype(np.uint16), parents.astype(np.min_scalar_type(count))))
     starts = np.cumsum(members) - members
     placed = parents[order]
     found[order[np.arange(size) - starts[placed] < missing[placed]]] += 1
