@@ -19,7 +19,7 @@ from tacit import typed_sql as sql
 from tacit.engine.conversion import Cell, type_name
 from tacit.engine.expression import to_sql
 from tacit.engine.patience.patient_units import Added, rows_on_disk
-from tacit.engine.relation import belongs_to_someone, leaving, unit_value
+from tacit.engine.relation import leaving, rows_of_units, unit_value
 from tacit.errors import QueryRefused
 from tacit.query import (
     FLOAT,
@@ -165,10 +165,7 @@ class _UnitRows:
             raise TypeError("a table whose rows are their own units has no rows by unit")
         self.unit, table = declaration.unit, source.table
         kinds = kinds_of(source)
-        conditions = [belongs_to_someone(unit_value(table, self.unit, kinds))]
-        if relation.where is not None:
-            conditions.append(to_sql(relation.where, table, kinds))
-        kept = table.filter(conditions)
+        kept = rows_of_units(table, self.unit, relation.where, kinds)
         who = {self.unit: plain_unit(unit_value(kept, self.unit, kinds))}
         who |= {key.name: to_sql(key.expression, kept, kinds) for key in relation.keys}
         self.who = list(who)
@@ -437,7 +434,7 @@ def refuse_more_matches(relation: Join, sides: Sides) -> None:
 
 def read_public(source: Source, name: str) -> PublicTable:
     """Return a source's rows as a public table; columns that cannot be read are left out."""
-    kinds = {each: kind_of_column(each, facts) for each, facts in source.columns.items() if facts.type != "other"}
+    kinds = kinds_of(source)
     if not kinds:
         raise QueryRefused(f"no column of the public table '{name}' can be read\nhint: convert them to text or numbers")
     relation = source.table.select(**{each: to_sql(Column(each), source.table, kinds) for each in kinds})

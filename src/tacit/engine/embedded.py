@@ -15,7 +15,7 @@ import pyarrow as pa
 from tacit.engine.coded.coded_rows import CodedRows
 from tacit.engine.coded.coding_rows import columns_read, read_blocks
 from tacit.engine.daily_counts import columns_counted, counted_days, running_relation, weighed_days
-from tacit.engine.derived import narrowed_source
+from tacit.engine.derived import kinds_of, narrowed_source
 from tacit.engine.engine import ExecutionPath, class_and_code, log, raise_if_failed, recording
 from tacit.engine.expression import read_column
 from tacit.engine.kernel import compiled, kernel_path
@@ -46,7 +46,7 @@ from tacit.engine.scaled_relation import (
 from tacit.exact import ExactIntegers, ExactTable, GroupedSteps, key_name, sum_names, with_values_of
 from tacit.memory import memory_limit, refuse_without_folder, spill_folder
 from tacit.plan import CodedPlan, Plan, RunningPlan
-from tacit.query import Scalar, columns_of, kind_of_column
+from tacit.query import Scalar, columns_of
 from tacit.tables import Source, to_scalar
 
 # Tables may share a connection, and a connection can read only one result at a time: one lock for each connection.
@@ -64,9 +64,7 @@ class EmbeddedEngine:
     def __init__(self, source: Source, *, path: ExecutionPath | None = None) -> None:
         self._source = source
         self._path = path
-        self._kinds = {
-            name: kind_of_column(name, facts) for name, facts in source.columns.items() if facts.type != "other"
-        }
+        self._kinds = kinds_of(source)
         for name, kind in self._kinds.items():
             read_column(source.table, name, kind)  # refuses a declared type that no cast gives, before any charge
         self._memory = memory_limit()

@@ -37,7 +37,24 @@ class _Run:
     records: int
 
 
-class SortedRecords:
+class Held:
+    """Files and lists that are held until it is closed, as the block that it is opened for does at its end."""
+
+    def close(self) -> None:
+        for each in vars(self).values():
+            if isinstance(each, Held):
+                each.close()
+            elif isinstance(each, list):
+                each.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class SortedRecords(Held):
     """Takes records in any order and gives them back in order, once."""
 
     def __init__(self, *, words: int, memory: int, folder: Path | None) -> None:
@@ -74,16 +91,6 @@ class SortedRecords:
             self._runs.append(_Run(start, count))
         for block in self._merged(self._runs):
             yield self._words_of(block)
-
-    def close(self) -> None:
-        self._held.clear()
-        self._file.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _sorted_held(self) -> Bytes:
         together = np.concatenate(self._held)
@@ -233,7 +240,7 @@ def _text_words(column: pa.Array, known: NDArray[np.bool_]) -> Words:
 # --- the file of spilled rows ---
 
 
-class SpillFile:
+class SpillFile(Held):
     """A private file that only grows, in a folder."""
 
     def __init__(self, folder: Path | None) -> None:
@@ -269,9 +276,3 @@ class SpillFile:
     def close(self) -> None:
         if self._file is not None:
             self._file.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()

@@ -6,7 +6,7 @@ values). Rows that still tie are identical. So adding one unit never changes whi
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -52,7 +52,8 @@ def exact_relation(
     if plan.unit is None:
         return _each_row_its_own(plan, table, kinds, listed)
     rows, keys = counted_rows(plan, table, kinds, listed)
-    each = _one_row_per_unit_and_group(_bound_rows(rows, keys, plan, salt), keys, plan)
+    bounded = _bound_rows(rows, keys, plan, salt)
+    each = bounded.group_by([UNIT, *keys]).agg(**_sums_of_rows(bounded, plan))
     kept = _bound_groups(each, keys, plan, salt)
     sums = {ROWS: kept[ROWS].sum(), UNITS: kept.count()}
     for index in range(plan.value_count):
@@ -70,12 +71,7 @@ def counted_rows(
 ) -> tuple[sql.Relation, list[str]]:
     """Return the rows of units and listed keys as (unit, keys, values in steps), and expressions in `more`, NaN as
     NULL."""
-    conditions = []
-    if plan.unit is not None:
-        conditions.append(belongs_to_someone(unit_value(table, plan.unit, kinds)))
-    if plan.where is not None:
-        conditions.append(to_sql(plan.where, table, kinds))
-    kept = table.filter(conditions) if conditions else table
+    kept = rows_of_units(table, plan.unit, plan.where, kinds)
     columns = {key_name(index): leaving(to_sql(key.expression, kept, kinds)) for index, key in enumerate(plan.keys)}
     keys = list(columns)
     if plan.unit is not None:
@@ -116,10 +112,7 @@ def _each_row_its_own(
 ) -> sql.Relation:
     """A plain GROUP BY without contribution bounding: listed keys are joined to the groups, not to the rows."""
     rows, keys = counted_rows(plan, table, kinds, None)
-    sums = {ROWS: rows.count()}
-    for index in range(plan.value_count):
-        sums[counted_name(index)] = rows[value_name(index)].count()
-        sums[total_name(index)] = rows[value_name(index)].sum()
+    sums = _sums_of_rows(rows, plan)
     summed = rows.group_by(keys).agg(**sums) if keys else rows.agg(**sums)
     summed = summed.mutate(**{UNITS: summed[ROWS]})
     if listed is None:
@@ -141,6 +134,15 @@ def _product_of_columns(rows: sql.Relation, product: Product) -> sql.Typed:
 
 def _nan_as_null(value: sql.Typed) -> sql.Typed:
     return sql.cases((value.isnan(), sql.null(value.type())), else_=value) if value.type().is_floating() else value
+
+
+def rows_of_units(
+    table: sql.Relation, unit: str | None, where: Expression | None, kinds: Mapping[str, Kind]
+) -> sql.Relation:
+    """Return the rows that belong to someone and satisfy a condition."""
+    conditions = [] if unit is None else [belongs_to_someone(unit_value(table, unit, kinds))]
+    conditions += [] if where is None else [to_sql(where, table, kinds)]
+    return table.filter(conditions) if conditions else table
 
 
 def unit_value(table: sql.Relation, name: str, kinds: Mapping[str, Kind]) -> sql.Typed:
@@ -191,19 +193,24 @@ def _bound_rows(rows: sql.Relation, keys: list[str], plan: Plan, salt: str) -> s
     return ranked.filter(ranked["row_place"] < plan.rows_per_unit).drop("row_place")
 
 
-def _one_row_per_unit_and_group(rows: sql.Relation, keys: list[str], plan: Plan) -> sql.Relation:
+def _sums_of_rows(rows: sql.Relation, plan: Plan) -> dict[str, sql.Typed]:
     sums = {ROWS: rows.count()}
     for index in range(plan.value_count):
         sums[counted_name(index)] = rows[value_name(index)].count()
         sums[total_name(index)] = rows[value_name(index)].sum()
-    return rows.group_by([UNIT, *keys]).agg(**sums)
+    return sums
 
 
 def _bound_groups(each: sql.Relation, keys: list[str], plan: Plan, salt: str) -> sql.Relation:
     if not keys:
         return each
-    order = [group_order(each, keys, salt), *[each[key] for key in keys]]
-    ranked = each.mutate(group_place=sql.row_number().over(sql.window(group_by=[UNIT], order_by=order)))
+    return first_groups(each, keys, plan, salt, sql.row_number)
+
+
+def first_groups(rows: sql.Relation, keys: list[str], plan: Plan, salt: str, number: Callable[[], Any]) -> sql.Relation:
+    """Return what is kept of each unit's groups, which are its rows, or have them (`number` is a dense rank then)."""
+    order = [group_order(rows, keys, salt), *[rows[key] for key in keys]]
+    ranked = rows.mutate(group_place=number().over(sql.window(group_by=[UNIT], order_by=order)))
     return ranked.filter(ranked["group_place"] < plan.groups_per_unit)
 
 
@@ -246,9 +253,7 @@ def values_relation(
     if plan.unit is not None:
         rows = rows if of_people else _bound_rows(rows, keys, plan, salt)
         if keys and plan.groups_per_unit < UNBOUNDED:
-            order = [group_order(rows, keys, salt), *[rows[key] for key in keys]]
-            ranked = rows.mutate(group_place=sql.dense_rank().over(sql.window(group_by=[UNIT], order_by=order)))
-            rows = ranked.filter(ranked["group_place"] < plan.groups_per_unit)
+            rows = first_groups(rows, keys, plan, salt, sql.dense_rank)
     known = rows.filter(rows[value_name(column)].notnull())
     if not of_people:
         return known.select(*keys, **{STEPS: known[value_name(column)]})
@@ -277,9 +282,7 @@ def weighed_rows(
 ) -> tuple[sql.Relation, list[str]]:
     """Return the rows whose values of a column get weights, with the order that decides which groups are kept."""
     rows, keys = counted_rows(plan, table, kinds, listed)
-    rows = with_orders(rows, keys, [value_name(column)], salt)
-    known = rows[UNIT].type()
-    rows = rows.mutate(**{UNIT: leaving(rows[UNIT].cast("string"))}) if known.is_uuid() else rows
+    rows = _with_text_units(with_orders(rows, keys, [value_name(column)], salt))
     return rows.select(UNIT, *keys, GROUP_ORDER, **{STEPS: rows[value_name(column)].cast("int64")}), keys
 
 
@@ -291,9 +294,7 @@ def distinct_relation(
     rows, keys = _value_rows(plan, index, table, kinds, listed)
     if plan.unit is not None:
         if keys:
-            order = [group_order(rows, keys, salt), *[rows[key] for key in keys]]
-            ranked = rows.mutate(group_place=sql.dense_rank().over(sql.window(group_by=[UNIT], order_by=order)))
-            rows = ranked.filter(ranked["group_place"] < plan.groups_per_unit).drop("group_place")
+            rows = first_groups(rows, keys, plan, salt, sql.dense_rank).drop("group_place")
         known = rows.filter(rows[value].notnull()).distinct()
         order = [row_order(known, keys, [value], salt), known[value]]
         turn = sql.row_number().over(sql.window(group_by=[UNIT, *keys], order_by=order))
@@ -311,9 +312,11 @@ def value_rows(
     rows, keys = _value_rows(plan, index, table, kinds, listed)
     if plan.unit is None:
         return rows, keys
-    rows = with_orders(rows, keys, [VALUE], salt)
-    known = rows[UNIT].type()
-    return (rows.mutate(**{UNIT: leaving(rows[UNIT].cast("string"))}) if known.is_uuid() else rows), keys
+    return _with_text_units(with_orders(rows, keys, [VALUE], salt)), keys
+
+
+def _with_text_units(rows: sql.Relation) -> sql.Relation:
+    return rows.mutate(**{UNIT: leaving(rows[UNIT].cast("string"))}) if rows[UNIT].type().is_uuid() else rows
 
 
 def _value_rows(

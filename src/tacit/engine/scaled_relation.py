@@ -13,7 +13,7 @@ from typing import Literal, assert_never
 import pyarrow as pa
 
 from tacit import typed_sql as sql
-from tacit.engine.relation import UNIT, as_text, counted_rows, group_order
+from tacit.engine.relation import UNIT, as_text, counted_rows, first_groups
 from tacit.exact import UNITS, ExactTable, cut_name, kept_name, people_name, scaled_name, value_name
 from tacit.plan import BINS, CELL_MOST, LARGEST_LEAST, UNBOUNDED, WEIGHT_BITS, Plan, Scaling, Vector
 from tacit.query import Kind
@@ -160,9 +160,7 @@ def bounded_cells(
     cells = unbounded_cells(plan, rows, keys, vectors)
     if plan.unit is None or not keys or plan.groups_per_unit >= UNBOUNDED:
         return cells
-    order = [group_order(cells, keys, salt), *[cells[key] for key in keys]]
-    cells = cells.mutate(group_place=sql.row_number().over(sql.window(group_by=[UNIT], order_by=order)))
-    return cells.filter(cells["group_place"] < plan.groups_per_unit)
+    return first_groups(cells, keys, plan, salt, sql.row_number)
 
 
 def unbounded_cells(plan: Plan, rows: sql.Relation, keys: list[str], vectors: Sequence[Vector]) -> sql.Relation:

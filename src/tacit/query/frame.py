@@ -111,12 +111,7 @@ def quantile(
     """
     if of not in (None, "people", "rows"):
         raise QueryRefused("of must be 'people' or 'rows'\nhint: median('days', of='people')")
-    exact = decimal_meaning(fraction, name="fraction")
-    if not 0 <= exact <= 1:
-        raise QueryRefused(
-            "a quantile's fraction must be between 0 and 1\nhint: 0.5 is the median; 0.9 starts the upper tenth"
-        )
-    meant = fraction_meant(exact)
+    meant = fraction_meant(_fraction(fraction))
     if meant is None:
         raise QueryRefused(
             "a quantile's fraction may have at most four decimals\nhint: e.g. 0.9999, or max for the greatest value"
@@ -130,11 +125,16 @@ def quantile_name(of: str, fraction: Number) -> str:
     >>> quantile_name("days", 0.9), quantile_name("days", "0.999")
     ('days_p90', 'days_p99_9')
     """
-    exact = decimal_meaning(fraction, name="fraction")
+    return f"{of}_p{float(_fraction(fraction) * 100):g}".replace(".", "_")
+
+
+def _fraction(given: Number) -> Fraction:
+    exact = decimal_meaning(given, name="fraction")
     if not 0 <= exact <= 1:
-        raise QueryRefused("a quantile's fraction must be between 0 and 1\nhint: 0.5 is the median")
-    percent = exact * 100
-    return f"{of}_p{float(percent):g}".replace(".", "_")
+        raise QueryRefused(
+            "a quantile's fraction must be between 0 and 1\nhint: 0.5 is the median; 0.9 starts the upper tenth"
+        )
+    return exact
 
 
 def median(column: str | Col, *, between: Between = None, step: Step = None, of: Of = None) -> AggregateSpec:
@@ -442,14 +442,9 @@ def binned(frame: Frame, column: str, bins: object, between: object = None) -> Q
     if frame.keys:
         raise QueryRefused("a histogram is grouped only by its bins\nhint: leave out group_by, or filter with where")
     edges = _edges(frame, column, bins, between)
-    written = f'"{column}"' if column in frame.declaration.columns else column
-    texts = [show_value(_short(edge)) for edge in edges[:-1]]
-    cases = [f"WHEN {written} < {high} THEN {low}" for low, high in pairwise(texts)]
-    name, last = f"{column}_from", texts[-1]
+    name, (written, cases, last) = f"{column}_from", _bin_cases(frame, column, edges)
     filtered = add_where(frame, f"{written} IS NOT NULL")
-    derived = add_derived(
-        filtered, {name: f"CASE {' '.join(cases)} ELSE {last} END" if cases else f"{last} + 0 * {written}"}
-    )
+    derived = add_derived(filtered, {name: f"CASE {cases} ELSE {last} END" if cases else f"{last} + 0 * {written}"})
     keyed = add_keys(derived, [name], [_short(edge) for edge in edges[:-1]])
     return make_query(keyed, {"count": AggregateSpec("count")})
 
@@ -499,12 +494,17 @@ def marginal_queries(frame: Frame, columns: Sequence[str], order: object, bins: 
 
 def _with_bins(frame: Frame, column: str, bins: object) -> tuple[Frame, tuple[Scalar, ...]]:
     """Return a frame with the low end of the bin of each value, and these ends."""
-    edges = [_short(edge) for edge in _edges(frame, column, bins, None)]
+    edges = _edges(frame, column, bins, None)
+    written, cases, last = _bin_cases(frame, column, edges)
+    text = f"CASE WHEN {written} IS NULL THEN NULL {cases} ELSE {last} END"
+    return add_derived(frame, {f"{column}_from": text}), tuple(map(_short, edges[:-1]))
+
+
+def _bin_cases(frame: Frame, column: str, edges: list[Fraction]) -> tuple[str, str, str]:
+    """Return a column in SQL, the WHENs of its bins but the last, and the low end of that."""
     written = f'"{column}"' if column in frame.declaration.columns else column
-    texts = [show_value(edge) for edge in edges[:-1]]
-    cases = [f"WHEN {written} < {high} THEN {low}" for low, high in pairwise(texts)]
-    text = f"CASE WHEN {written} IS NULL THEN NULL {' '.join(cases)} ELSE {texts[-1]} END"
-    return add_derived(frame, {f"{column}_from": text}), tuple(edges[:-1])
+    texts = [show_value(_short(edge)) for edge in edges[:-1]]
+    return written, " ".join(f"WHEN {written} < {high} THEN {low}" for low, high in pairwise(texts)), texts[-1]
 
 
 def ranked(frame: Frame, column: str, best: int, keys: object = None) -> Query:

@@ -7,10 +7,11 @@ from the declarations (docs/proofs/joins.md). The rows are computed by `engine/d
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 from tacit.errors import QueryRefused
 from tacit.privacy import whole
-from tacit.query.kind import phrase
+from tacit.query.kind import Kind, phrase
 from tacit.query.limits import steps
 from tacit.query.nodes import (
     PLACES,
@@ -346,11 +347,17 @@ def row_wise_declaration(relation: RowWise, inner: Declaration) -> Declaration:
         if isinstance(key.expression, Column):
             columns[key.name] = inner.columns[key.expression.name]
         else:
-            kind = kind_of(key.expression, kinds)
-            if kind.type == "null":
-                raise QueryRefused("a column of a subquery is always NULL\nhint: leave it out")
-            columns[key.name] = ColumnFacts(kind.type, scale=kind.scale, digits=max(kind.digits, 1))
+            columns[key.name] = facts_of_kind(kind_of(key.expression, kinds))
     return replace(inner, columns=columns, rows=None)
+
+
+def facts_of_kind(kind: Kind, between: tuple[Fraction, Fraction] | None = None) -> ColumnFacts:
+    """Return the public facts of a column that is computed."""
+    if kind.type == "null":
+        raise QueryRefused("a column of a subquery is always NULL\nhint: leave it out")
+    if kind.type == "decimal":
+        return ColumnFacts(kind.type, between, scale=kind.scale, digits=max(kind.digits, 1))
+    return ColumnFacts(kind.type, between)
 
 
 def _times_matched(bound: int | None, times: int | None) -> int | None:

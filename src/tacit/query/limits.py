@@ -67,7 +67,10 @@ def limit_text(text: str) -> None:
 def limit_expression(expression: Expression) -> None:
     """Refuse an expression with too many parts, too deep, or with too large constants."""
     nodes_of(expression)
-    limit_weight(expression)
+    if _weight(expression) > WEIGHT_MAX:  # its guards, written out for an engine, would multiply beyond reason
+        raise QueryRefused(
+            "an expression nests too many divisions, remainders and casts\nhint: split it into several questions"
+        )
     _longest(expression)
 
 
@@ -91,14 +94,6 @@ def nodes_of(expression: Expression) -> int:
                 record.limit(node)
             stack.extend((argument, depth + 1) for argument in node.arguments)
     return nodes
-
-
-def limit_weight(expression: Expression) -> None:
-    """Refuse an expression if its guards, written out for an engine, would multiply beyond reason."""
-    if _weight(expression) > WEIGHT_MAX:
-        raise QueryRefused(
-            "an expression nests too many divisions, remainders and casts\nhint: split it into several questions"
-        )
 
 
 def limit_work(query: Query, kinds: Mapping[str, Kind], within: int = 0) -> None:

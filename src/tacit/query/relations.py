@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import assert_never
 
 from tacit.errors import QueryRefused
-from tacit.query.joins import is_public, join_declaration, marked_declaration, row_wise_declaration
+from tacit.query.joins import facts_of_kind, is_public, join_declaration, marked_declaration, row_wise_declaration
 from tacit.query.kind import BOOL, DIGITS_MAX, FLOAT, INT, Kind, decimal, phrase
 from tacit.query.nodes import (
     PLACES,
@@ -182,9 +182,12 @@ def unit_declaration(relation: PerUnit, inner: Declaration) -> Declaration:
     kinds = column_kinds(inner)
     columns = {inner.unit: inner.columns[inner.unit]}
     for key in relation.keys:
-        columns[key.name] = _key_facts(key.expression, inner, kinds)
+        own = inner.columns[key.expression.name] if isinstance(key.expression, Column) else None
+        columns[key.name] = own or facts_of_kind(kind_of(key.expression, kinds))
     for output in relation.outputs:
-        columns[output.name] = _output_facts(output.aggregate, inner, kinds)
+        between = _range_of_aggregate(output.aggregate, inner, kinds)
+        facts = facts_of_kind(unit_aggregate_kind(output.aggregate, kinds), between)
+        columns[output.name] = replace(facts, least=_least(output.aggregate, inner, kinds))
     alone = not relation.keys
     return replace(
         inner,
@@ -194,25 +197,6 @@ def unit_declaration(relation: PerUnit, inner: Declaration) -> Declaration:
         rows=None,
         most_rows_per_unit=1 if alone else inner.most_rows_per_unit,
     )
-
-
-def _key_facts(expression: Expression, inner: Declaration, kinds: Mapping[str, Kind]) -> ColumnFacts:
-    if isinstance(expression, Column):
-        return inner.columns[expression.name]
-    return _facts(kind_of(expression, kinds))
-
-
-def _output_facts(aggregate: UnitAggregate, inner: Declaration, kinds: Mapping[str, Kind]) -> ColumnFacts:
-    known = _facts(unit_aggregate_kind(aggregate, kinds), _range_of_aggregate(aggregate, inner, kinds))
-    return replace(known, least=_least(aggregate, inner, kinds))
-
-
-def _facts(kind: Kind, between: Range | None = None) -> ColumnFacts:
-    if kind.type == "null":
-        raise QueryRefused("a column of a subquery is always NULL\nhint: leave it out")
-    if kind.type == "decimal":
-        return ColumnFacts(kind.type, between, scale=kind.scale, digits=kind.digits)
-    return ColumnFacts(kind.type, between)
 
 
 def _least(aggregate: UnitAggregate, inner: Declaration, kinds: Mapping[str, Kind]) -> Fraction | None:

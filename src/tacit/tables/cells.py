@@ -71,11 +71,6 @@ def reading_of(name: str, kind: pa.DataType) -> CellReading | None:
     return None if text is None else CellReading(name, text, column)
 
 
-def instants_among(readings: Iterable[CellReading]) -> frozenset[str]:
-    """Return the columns whose times have a zone."""
-    return frozenset(each.name for each in readings if each.is_instant)
-
-
 def stored_column(column: pa.ChunkedArray, reading: CellReading) -> pa.ChunkedArray:
     """Return a column in the form in which the engine gets it: the same bytes, but with checked texts and decimals."""
     return pa.chunked_array([_stored_chunk(chunk, reading.stored) for chunk in column.chunks], reading.stored)

@@ -23,7 +23,7 @@ import os
 import threading
 import warnings
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -43,7 +43,6 @@ from tacit.tables.cells import (
     CellReading,
     HandedTable,
     hand,
-    instants_among,
     reading_of,
     select,
     stored_column,
@@ -249,12 +248,7 @@ def _frame_into(frame: pa.Table, backend: sql.Connection, name: str) -> Source:
         raise InvalidParameter(
             "the frame has a column of a type that cannot be read\nhint: leave out that column, or convert it"
         ) from None
-    source = described(backend.table(name), backend, {}, stem="data", identity=None, others=others)
-    return replace(source, rounded=_rounding_columns(readings), instants=instants_among(readings))
-
-
-def _rounding_columns(readings: Iterable[CellReading]) -> frozenset[str]:
-    return frozenset(reading.name for reading in readings if reading.rounds)
+    return described(backend.table(name), backend, {}, stem="data", identity=None, others=others, readings=readings)
 
 
 def _from_files(pattern: str, written: Mapping[str, WrittenFacts]) -> Source:
@@ -303,11 +297,9 @@ def _files_into(paths: list[str], pattern: str, backend: sql.Connection, name: s
     if glob.has_magic(pattern):  # links in its folder are resolved, unless the folder is itself a pattern
         folder, last = os.path.split(os.path.abspath(pattern))
         identity = f"glob:{os.path.join(folder if glob.has_magic(folder) else os.path.realpath(folder), last)}"
-    source = described(table, backend, {}, stem=stem or "data", identity=identity, others=others)
-    rounded = frozenset[str]().union(*(_rounding_columns(each.readings) for each in files))
-    instants = frozenset[str]().union(*(instants_among(each.readings) for each in files))
-    source = replace(source, files=files, opened=(opened,), rounded=rounded, instants=instants)
-    return replace(source, aliases=file_aliases(paths), written=tuple(paths))
+    readings = [reading for each in files for reading in each.readings]
+    source = described(table, backend, {}, stem=stem or "data", identity=identity, others=others, readings=readings)
+    return replace(source, files=files, opened=(opened,), aliases=file_aliases(paths), written=tuple(paths))
 
 
 def _database_into(text: str, backend: sql.Connection, name: str) -> Source:

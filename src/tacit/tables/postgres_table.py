@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from tacit import typed_sql as sql
 from tacit.errors import InvalidParameter, QueryRefused
-from tacit.tables.cells import CellReading, hand, instants_among
+from tacit.tables.cells import CellReading, hand
 from tacit.tables.postgres_catalog import PostgresColumn, TableFacts, find_table
 from tacit.tables.postgres_snapshot import PostgresServer, Snapshot, link_of
 from tacit.tables.source import Source, WantedRows, described
@@ -151,16 +151,10 @@ def into(table: PostgresTable, backend: sql.Connection, name: str) -> Source:
     facts = table.facts
     readings = [column.reading for column in facts.columns.values()]
     handed = hand(backend, name, table.read, readings, frozenset())
-    source = described(handed.view, backend, {}, stem=facts.name, identity=facts.identity, others=facts.others)
-    return replace(
-        source,
-        files=(handed,),
-        opened=(table,),
-        stores=(table,),
-        aliases=facts.aliases,
-        rounded=frozenset(each.name for each in readings if each.rounds),
-        instants=instants_among(readings),
+    source = described(
+        handed.view, backend, {}, stem=facts.name, identity=facts.identity, others=facts.others, readings=readings
     )
+    return replace(source, files=(handed,), opened=(table,), stores=(table,), aliases=facts.aliases)
 
 
 # --- the prefilter ---

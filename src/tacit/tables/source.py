@@ -11,7 +11,7 @@ import pyarrow as pa
 from tacit import typed_sql as sql
 from tacit.errors import QueryRefused
 from tacit.memory import reuse_freed_memory
-from tacit.tables.cells import HandedTable, put_together
+from tacit.tables.cells import CellReading, HandedTable, put_together
 from tacit.tables.connection import stopping
 from tacit.tables.identity import written_stamp
 from tacit.tables.schema import ColumnFacts, ColumnType, WrittenFacts
@@ -171,6 +171,7 @@ def described(
     stem: str,
     identity: str | None,
     others: Mapping[str, str] = NO_COLUMNS,
+    readings: Sequence[CellReading] = (),
 ) -> Source:
     """Give every column its public facts; a declared type wins. `others` are columns that cannot be read, with their
     type."""
@@ -200,7 +201,9 @@ def described(
             scale=scale,
             digits=digits,
         )
-    return Source(table, backend, columns, stem, identity, others=others)
+    rounded = frozenset(each.name for each in readings if each.rounds)
+    instants = frozenset(each.name for each in readings if each.is_instant)
+    return Source(table, backend, columns, stem, identity, others=others, rounded=rounded, instants=instants)
 
 
 def _type_of(found: sql.Type) -> ColumnType:

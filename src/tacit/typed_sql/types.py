@@ -1,6 +1,7 @@
 """The types of DuckDB that relations have, and that DuckDB gives to sums, products and choices of them."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
@@ -31,6 +32,10 @@ _UNITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 _DIGITS = dict(zip((*_SIGNED, *_UNSIGNED), (3, 5, 10, 19, 38, 3, 5, 10, 20, 38), strict=True))
 
 
+def _is(*kinds: str) -> "Callable[[Type], bool]":
+    return lambda self: self.kind in kinds
+
+
 @dataclass(frozen=True, slots=True)
 class Type:
     """What a column holds: its kind; a decimal's digits and scale; a timestamp's digits of a second, and its zone."""
@@ -58,37 +63,11 @@ class Type:
             raise TypeError(f"values of the type {self.kind} are not written")
         return _WRITTEN[self.kind]
 
-    def is_integer(self) -> bool:
-        """Whether it holds whole numbers of 64 bits or fewer."""
-        return self.kind in _DIGITS and self.kind not in ("int128", "uint128")
-
-    def is_whole(self) -> bool:
-        """Whether it holds whole numbers, of any width."""
-        return self.kind in _DIGITS
-
-    def is_floating(self) -> bool:
-        return self.kind in ("float32", "float64")
-
-    def is_decimal(self) -> bool:
-        return self.kind == "decimal"
-
-    def is_string(self) -> bool:
-        return self.kind == "string"
-
-    def is_boolean(self) -> bool:
-        return self.kind == "boolean"
-
-    def is_binary(self) -> bool:
-        return self.kind == "binary"
-
-    def is_uuid(self) -> bool:
-        return self.kind == "uuid"
-
-    def is_date(self) -> bool:
-        return self.kind == "date"
-
-    def is_timestamp(self) -> bool:
-        return self.kind == "timestamp"
+    is_whole = _is(*_DIGITS)
+    is_integer = _is(*(kind for kind in _DIGITS if kind not in ("int128", "uint128")))
+    is_floating, is_decimal, is_boolean = _is("float32", "float64"), _is("decimal"), _is("boolean")
+    is_string, is_binary, is_uuid = _is("string"), _is("binary"), _is("uuid")
+    is_date, is_timestamp = _is("date"), _is("timestamp")
 
 
 NULL, OTHER, STRUCT, INTERVAL = (Type(kind) for kind in ("null", "other", "struct", "interval"))

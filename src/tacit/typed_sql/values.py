@@ -38,9 +38,35 @@ if TYPE_CHECKING:
 Constant = bool | int | float | str | None
 
 
-def _method(name: str, dtype: Type) -> "Callable[[Typed], Typed]":
-    """Return a function of DuckDB's of a value alone, as a method of values."""
-    return lambda value: call(name, dtype, value)
+def _method(name: str, dtype: Type | None = None, *constants: Constant) -> "Callable[..., Typed]":
+    """Return a function of DuckDB's as a method of values, with the value's own type if it gives no other."""
+    return lambda value, *given: call(name, value.dtype if dtype is None else dtype, value, *given, *constants)
+
+
+def _rounding(name: str) -> "Callable[[Typed], Typed]":
+    """Return a function that leaves no digits after the point, but the type; NaN and infinities stay."""
+
+    def method(value: "Typed") -> "Typed":
+        if value.dtype.is_whole():
+            return value  # DuckDB would make a float of it
+        return call(name, decimal(value.dtype.digits, 0) if value.dtype.is_decimal() else value.dtype, value)
+
+    return method
+
+
+def _of_whole(operator: str) -> "Callable[[Typed, Typed | Constant], Typed]":
+    def method(left: "Typed", other: "Typed | Constant") -> "Typed":
+        right = _beside(left, other)
+        if not (left.dtype.is_whole() and right.dtype.is_whole()):
+            raise TypeError(f"{operator} is of whole numbers, and not of {left.dtype} and {right.dtype}")
+        return binary(left, operator, right, operated(left.dtype, right.dtype))
+
+    return method
+
+
+def _comparison(operator: str) -> "Callable[[Typed, Typed | Constant], Typed]":
+    """Return a comparison; a constant in it has the same meaning whatever its width."""
+    return lambda left, right: binary(_plain_text(left), operator, _plain_text(right), BOOLEAN)
 
 
 class Typed:
@@ -85,27 +111,11 @@ class Typed:
         is_short = widest(self.dtype, right.dtype) == FLOAT32
         return binary(self, "/", right, FLOAT32 if is_short else FLOAT64)
 
-    def __floordiv__(self, other: "Typed | Constant") -> "Typed":
-        """Return a quotient of whole numbers, towards 0; NULL where the divisor is 0."""
-        return self._whole(other, "//")
-
-    def __mod__(self, other: "Typed | Constant") -> "Typed":
-        return self._whole(other, "%")
-
-    def __rshift__(self, other: "Typed | Constant") -> "Typed":
-        return self._whole(other, ">>")
-
-    def __lshift__(self, other: "Typed | Constant") -> "Typed":
-        return self._whole(other, "<<")
-
-    def _whole(self, other: "Typed | Constant", operator: str) -> "Typed":
-        right = _beside(self, other)
-        if not (self.dtype.is_whole() and right.dtype.is_whole()):
-            raise TypeError(f"{operator} is of whole numbers, and not of {self.dtype} and {right.dtype}")
-        return binary(self, operator, right, operated(self.dtype, right.dtype))
+    # towards 0; NULL where the divisor is 0
+    __floordiv__, __mod__, __rshift__, __lshift__ = (_of_whole(operator) for operator in ("//", "%", ">>", "<<"))
 
     def __and__(self, other: "Typed | Constant") -> "Typed":
-        return binary(self, "AND", as_value(other), BOOLEAN) if self.dtype == BOOLEAN else self._whole(other, "&")
+        return binary(self, "AND", as_value(other), BOOLEAN) if self.dtype == BOOLEAN else _of_whole("&")(self, other)
 
     def __or__(self, other: "Typed | Constant") -> "Typed":
         return binary(self, "OR", as_value(other), BOOLEAN)
@@ -118,32 +128,13 @@ class Typed:
 
     # --- comparisons ---
 
-    def __eq__(self, other: "Typed | Constant") -> "Typed":  # type: ignore[override]  # a comparison in SQL
-        return compared(self, "=", other)
-
-    def __ne__(self, other: "Typed | Constant") -> "Typed":  # type: ignore[override]  # a comparison in SQL
-        return compared(self, "<>", other)
-
-    def __lt__(self, other: "Typed | Constant") -> "Typed":
-        return compared(self, "<", other)
-
-    def __le__(self, other: "Typed | Constant") -> "Typed":
-        return compared(self, "<=", other)
-
-    def __gt__(self, other: "Typed | Constant") -> "Typed":
-        return compared(self, ">", other)
-
-    def __ge__(self, other: "Typed | Constant") -> "Typed":
-        return compared(self, ">=", other)
-
+    __eq__, __ne__ = _comparison("="), _comparison("<>")  # type: ignore[assignment]  # comparisons in SQL
+    __lt__, __le__, __gt__, __ge__ = (_comparison(operator) for operator in ("<", "<=", ">", ">="))
+    identical_to = _comparison("IS NOT DISTINCT FROM")
     __hash__ = object.__hash__
 
     def __bool__(self) -> bool:
         raise TypeError("a value of SQL is neither true nor false in Python")
-
-    def identical_to(self, other: "Typed | Constant") -> "Typed":
-        """Return whether both are equal, or both NULL."""
-        return compared(self, "IS NOT DISTINCT FROM", other)
 
     def between(self, low: "Typed | Constant", high: "Typed | Constant") -> "Typed":
         return Typed(("(", self, " BETWEEN ", _plain_text(low), " AND ", _plain_text(high), ")"), BOOLEAN)
@@ -161,10 +152,7 @@ class Typed:
 
     isnan = _method("ISNAN", BOOLEAN)
     isinf = _method("ISINF", BOOLEAN)
-
-    def nullif(self, other: "Typed | Constant") -> "Typed":
-        """Return NULL where it equals another value, else itself."""
-        return call("NULLIF", self.dtype, self, other)
+    nullif = _method("NULLIF")
 
     def fill_null(self, other: "Typed | Constant") -> "Typed":
         """Return another value where it is NULL."""
@@ -173,32 +161,10 @@ class Typed:
 
     # --- numbers ---
 
-    def abs(self) -> "Typed":
-        """Return it without its sign; the least whole number of its type has none, and raises."""
-        return call("ABS", self.dtype, self)
-
-    def sign(self) -> "Typed":
-        """Return -1, 0 or 1; 0 for NaN."""
-        return call("SIGN", INT8, self)
-
+    abs = _method("ABS")  # the least whole number of a type has none, and raises
+    sign = _method("SIGN", INT8)
     sqrt = _method("SQRT", FLOAT64)
-
-    def floor(self) -> "Typed":
-        """Return the next whole number below, as the type that it has; NaN and infinities stay."""
-        return self._rounded("FLOOR")
-
-    def ceil(self) -> "Typed":
-        """Return the next whole number above, as the type that it has."""
-        return self._rounded("CEIL")
-
-    def trunc(self) -> "Typed":
-        """Return it without its digits after the point; NaN and infinities stay."""
-        return self._rounded("TRUNC")
-
-    def _rounded(self, name: str) -> "Typed":
-        if self.dtype.is_whole():
-            return self  # DuckDB would make a float of it
-        return call(name, decimal(self.dtype.digits, 0) if self.dtype.is_decimal() else self.dtype, self)
+    floor, ceil, trunc = _rounding("FLOOR"), _rounding("CEIL"), _rounding("TRUNC")
 
     # --- texts ---
 
@@ -209,31 +175,15 @@ class Typed:
 
     upper = _method("UPPER", STRING)
     lower = _method("LOWER", STRING)
-
-    def strip(self) -> "Typed":
-        return call("TRIM", STRING, self, " \t\n\r\x0b\x0c")
-
-    def translate(self, old: str, new: str) -> "Typed":
-        """Return it with each character of `old` as the one of `new` at the same index."""
-        return call("TRANSLATE", STRING, self, old, new)
-
-    def replace(self, old: "Typed | str", new: "Typed | str") -> "Typed":
-        return call("REPLACE", STRING, self, old, new)
+    strip = _method("TRIM", STRING, " \t\n\r\x0b\x0c")
+    translate = _method("TRANSLATE", STRING)  # each character of one text becomes that of another at the same index
+    replace = _method("REPLACE", STRING)
+    re_search = _method("REGEXP_MATCHES", BOOLEAN)
+    re_extract = _method("REGEXP_EXTRACT", STRING)  # '' if there is no match
+    re_replace = _method("REGEXP_REPLACE", STRING, "g")
 
     def like(self, pattern: str) -> "Typed":
         return binary(self, "LIKE", literal(pattern), BOOLEAN)
-
-    def re_search(self, pattern: str) -> "Typed":
-        """Return whether a regular expression matches anywhere."""
-        return call("REGEXP_MATCHES", BOOLEAN, self, pattern)
-
-    def re_extract(self, pattern: str) -> "Typed":
-        """Return the part that a regular expression matches, '' if there is none."""
-        return call("REGEXP_EXTRACT", STRING, self, pattern)
-
-    def re_replace(self, pattern: str, new: str) -> "Typed":
-        """Return it with a text in place of all that a regular expression matches."""
-        return call("REGEXP_REPLACE", STRING, self, pattern, new, "g")
 
     def substr(self, start: int, length: int) -> "Typed":
         """Return `length` characters from the index `start` on, which is 0 or more."""
@@ -271,19 +221,11 @@ class Typed:
 
     mean = _method("AVG", FLOAT64)
     count = _method("COUNT", INT64)
+    min, max = _method("MIN"), _method("MAX")
+    arbitrary = _method("ANY_VALUE")  # of some row, not NULL if there is one
 
     def nunique(self) -> "Typed":
         return Typed(("COUNT(DISTINCT ", self, ")"), INT64)
-
-    def min(self) -> "Typed":
-        return call("MIN", self.dtype, self)
-
-    def max(self) -> "Typed":
-        return call("MAX", self.dtype, self)
-
-    def arbitrary(self) -> "Typed":
-        """Return the value of some row, not NULL if there is one."""
-        return call("ANY_VALUE", self.dtype, self)
 
     def over(self, window: "WindowValue") -> "Typed":
         """Return an aggregate of the rows of a window, in every row."""
@@ -382,11 +324,6 @@ def call(name: str, dtype: Type, *arguments: "Typed | Constant") -> Typed:
 
 def binary(left: Typed, operator: str, right: Typed, dtype: Type) -> Typed:
     return Typed(("(", left, f" {operator} ", right, ")"), dtype)
-
-
-def compared(left: Typed, operator: str, right: "Typed | Constant") -> Typed:
-    """Return a comparison; a constant in it has the same meaning whatever its width."""
-    return binary(_plain_text(left), operator, _plain_text(right), BOOLEAN)
 
 
 def commas(values: "Iterable[Typed]") -> "list[str | Typed]":

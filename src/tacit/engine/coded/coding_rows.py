@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tacit import typed_sql as sql
 from tacit.engine.expression import constant, steps_above_low, to_raw_sql, to_sql
 from tacit.engine.kernel.coding import cells_of
-from tacit.engine.relation import UNIT, belongs_to_someone, unit_value
+from tacit.engine.relation import UNIT, rows_of_units, unit_value
 from tacit.plan import CodedColumn, CodedPlan, Measured
 from tacit.query import INT_LEAST, INT_MOST, Expression, Kind, Value, columns_of, kind_of
 from tacit.tables import Source, keys_to_arrow
@@ -119,12 +119,7 @@ def coded_relation(
 ) -> sql.Relation:
     """Return the rows that count: values, places in lists (`lists` has the long ones, which are joined) or whole steps
     above low ends, and the rows of their unit."""
-    conditions = []
-    if plan.unit is not None:
-        conditions.append(belongs_to_someone(unit_value(table, plan.unit, kinds)))
-    if plan.where is not None:
-        conditions.append(to_sql(plan.where, table, kinds))
-    kept = table.filter(conditions) if conditions else table
+    kept = rows_of_units(table, plan.unit, plan.where, kinds)
     columns = {
         _column_name(plan, at): to_sql(column.expression, kept, kinds) if at in lists else _coded(column, kept, kinds)
         for at, column in enumerate(plan.columns)

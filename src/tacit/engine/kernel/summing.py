@@ -14,13 +14,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tacit.engine.external_sort import SpillFile
+from tacit.engine.external_sort import Held, SpillFile
 from tacit.engine.kernel import coding
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ Found = TypeVar("Found")
 Rows = NDArray[np.uint32]
 
 
-class Runs:
+class Runs(Held):
     """All rows of one question, by part."""
 
     def __init__(self, *, width: int, parts: int, memory: int, folder: Path | None) -> None:
@@ -67,16 +67,6 @@ class Runs:
         if len(self._held) != 1 or self._written or int(self.sizes.sum()) > ROWS_ALONE:
             return None
         return self._held[0]
-
-    def close(self) -> None:
-        self._held.clear()
-        self._file.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _spill(self) -> None:
         self._written += [(self._file.append(rows), starts) for rows, starts in self._held]

@@ -7,9 +7,9 @@ arrive they are in memory, and from a public size on in a private file that is m
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,11 +19,11 @@ from tacit.engine.coded.coding_rows import read_blocks
 from tacit.engine.derived import StoredRows, derived_source, kinds_of
 from tacit.engine.embedded import EmbeddedEngine
 from tacit.engine.engine import ExecutionPath
-from tacit.engine.external_sort import SortedRecords, SpillFile
+from tacit.engine.external_sort import Held, SortedRecords, SpillFile
 from tacit.engine.kernel import compiled
 from tacit.engine.parts.cutting import Piece, from_stream, part_of, to_stream
 from tacit.engine.parts.part_bytes import block_to_bytes, to_bytes
-from tacit.engine.patience.patient import Beginnings, added_up
+from tacit.engine.patience.patient import Beginnings, counted_once
 from tacit.engine.patience.patient_path import PatientQuestion, key_values
 from tacit.engine.relation import listed_keys
 from tacit.exact import ExactTable, distinct_name
@@ -172,23 +172,16 @@ def count_values(pieces: Iterable[Piece], question: PartQuestion) -> Iterator[Pi
             words = np.column_stack([column.to_numpy() for column in table.columns])
             if piece.kind not in found:
                 memory, metadata = memory_limit() // VALUES_SHARE, table.schema.metadata
-                records = SortedRecords(words=words.shape[1], memory=memory, folder=spill_folder())
-                files.enter_context(closing(records))
+                opened = SortedRecords(words=words.shape[1], memory=memory, folder=spill_folder())
+                records = files.enter_context(opened)
                 kinds = pa.ipc.read_schema(pa.py_buffer(metadata[b"kinds"])).types
                 found[piece.kind] = records, int(metadata[b"key_words"]), kinds
             found[piece.kind][0].add(words)
         for kind, (records, key_words, kinds) in found.items():
-            for keys, counts in added_up(_new_ones(records, key_words)):
+            for keys, counts in counted_once(records, key_words):
                 yield from _exact_pieces(
                     _counted_values(question.summed, kind - VALUES, keys, counts, kinds), question.summed
                 )
-
-
-def _new_ones(records: SortedRecords, key_words: int) -> Iterator[tuple[Words, Words]]:
-    beginnings = Beginnings()
-    for block in records.blocks():
-        (new,) = beginnings.of(block, (block.shape[1],))
-        yield block[:, :key_words], new.astype(np.uint64)[:, None]
 
 
 def _counted_values(plan: Plan, index: int, keys: Words, counts: Words, kinds: Sequence[Any]) -> ExactTable:
@@ -209,7 +202,7 @@ HELD_SHARE = 8
 ALIGNED = 64  # bytes: Arrow reads blocks at a multiple of them in place
 
 
-class Spool:
+class Spool(Held):
     """Arrow rows of a few tables, taken piece by piece."""
 
     def __init__(self, memory: int, tables: int) -> None:
@@ -242,15 +235,3 @@ class Spool:
                 written.append((self._file.append(np.frombuffer(aligned, dtype=np.uint8)), len(data)))
             held.clear()
         self._size = 0
-
-    def close(self) -> None:
-        """Free the memory and close the file."""
-        for held in self._held:
-            held.clear()
-        self._file.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()

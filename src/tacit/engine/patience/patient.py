@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tacit.engine import external_sort
-from tacit.engine.external_sort import SortedRecords, SpillFile, as_bytes
+from tacit.engine.external_sort import Held, SortedRecords, SpillFile, as_bytes
 from tacit.engine.kernel import coding, summing
 from tacit.engine.relation import GROUP_ORDER, ROW_ORDER, STEPS, UNIT, VALUE
 from tacit.exact import GroupedSteps
@@ -143,7 +143,7 @@ def slices(rows: int, words: int) -> Iterator[slice]:
         yield slice(start, start + step)
 
 
-class KeySums:
+class KeySums(Held):
     """Adds up words by key, in the order of keys."""
 
     def __init__(self, *, key: int, parts: int, memory: int, folder: Path | None) -> None:
@@ -159,9 +159,6 @@ class KeySums:
     def groups(self) -> Iterator[tuple[Words, Words]]:
         blocks = self._sorted.blocks()
         return added_up((block[:, : self._key], block[:, self._key :]) for block in blocks)
-
-    def close(self) -> None:
-        self._sorted.close()
 
 
 def added_up(pairs: Iterable[tuple[Words, Words]], combine: np.ufunc = np.add) -> Iterator[tuple[Words, Words]]:
@@ -182,7 +179,19 @@ def added_up(pairs: Iterable[tuple[Words, Words]], combine: np.ufunc = np.add) -
         yield open_key, open_parts
 
 
-class KeyedFile:
+def counted_once(records: SortedRecords, key_words: int) -> Iterator[tuple[Words, Words]]:
+    """Yield each key of some records, which begin with it, and how many of its records differ."""
+    beginnings = Beginnings()
+
+    def new_ones() -> Iterator[tuple[Words, Words]]:
+        for block in records.blocks():
+            (new,) = beginnings.of(block, (block.shape[1],))
+            yield block[:, :key_words], new.astype(np.uint64)[:, None]
+
+    return added_up(new_ones())
+
+
+class KeyedFile(Held):
     """A number for each key, in a private file; numbers are read when they are looked up."""
 
     def __init__(self, *, key: int, folder: Path | None) -> None:
@@ -208,12 +217,8 @@ class KeyedFile:
         before = np.where(there & (inside > 0), numbers[np.maximum(inside - 1, 0)], 0).astype(np.uint64)
         return np.where(there, inside, -1), here, before
 
-    def close(self) -> None:
-        self._keys.close()
-        self._numbers.close()
 
-
-class ValuesByKey:
+class ValuesByKey(Held):
     """The values of each key in increasing order, each with a weight or none, in private files mapped into memory."""
 
     def __init__(self, *, key: int, memory: int, folder: Path | None, weights: bool = False) -> None:
@@ -238,14 +243,6 @@ class ValuesByKey:
         _, ends, starts = self._ends.find(keys)
         return GroupedSteps(values, starts.astype(np.int64), ends.astype(np.int64), weights)
 
-    def close(self) -> None:
-        """Free the memory and close the files; a mapped array stays readable while it is used."""
-        self._sorted.close()
-        self._ends.close()
-        for file in (self._values, self._weights):
-            if file is not None:
-                file.close()
-
     def _write(self) -> None:
         def counted() -> Iterator[tuple[Words, Words]]:
             for block in self._sorted.blocks():
@@ -268,20 +265,8 @@ class ValuesByKey:
 COPIES = 3
 
 
-@dataclass(frozen=True)
-class WeighedLayout:
-    """The number of words of a record's unit and key; a record is unit | order of the group | key | value."""
-
-    unit: int
-    key: int
-
-    @property
-    def cell(self) -> int:
-        return self.unit + 1 + self.key
-
-
 def weighed_blocks(
-    copies: tuple[Iterable[Words], Iterable[Words], Iterable[Words]], layout: WeighedLayout, *, groups_most: int
+    copies: tuple[Iterable[Words], Iterable[Words], Iterable[Words]], layout: RecordLayout, *, groups_most: int
 ) -> Iterator[tuple[Words, Words, Words]]:
     """Yield the keys, values and weights of the rows of the first `groups_most` groups of each unit.
 
@@ -330,18 +315,18 @@ class _Ahead:
 
 
 def _kept_weighed(
-    blocks: Iterable[Words], layout: WeighedLayout, groups_most: int
+    blocks: Iterable[Words], layout: RecordLayout, groups_most: int
 ) -> Iterator[tuple[Words, Words, tuple[Flags, Flags]]]:
     """Yield the cells and values that count, and where units and cells begin among them."""
     bounds, kept_ones, group = Beginnings(), Beginnings(), 0
     for block in blocks:
-        new_unit, new_cell = bounds.of(block, (layout.unit, layout.cell))
+        new_unit, new_cell = bounds.of(block, (layout.unit, layout.group_end))
         groups = numbered(new_cell, new_unit, group)
         group = int(groups[-1])
-        kept = block[(groups < groups_most) & (block[:, layout.cell] != NO_VALUE)]
+        kept = block[(groups < groups_most) & (block[:, layout.group_end] != NO_VALUE)]
         if len(kept):
-            begins = kept_ones.of(kept, (layout.unit, layout.cell))
-            yield kept[:, : layout.cell], kept[:, layout.cell], (begins[0], begins[1])
+            begins = kept_ones.of(kept, (layout.unit, layout.group_end))
+            yield kept[:, : layout.group_end], kept[:, layout.group_end], (begins[0], begins[1])
 
 
 # --- batches of rows into records ---

@@ -6,7 +6,7 @@ scaled. The integers are those of docs/proofs/scaling.md.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import dataclass
 from math import isqrt
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.engine.external_sort import SpillFile
+from tacit.engine.external_sort import Held, SpillFile
 from tacit.engine.patience.patient import NO_VALUE, SLICE_BYTES, RankedRows, added_up
 from tacit.plan import BINS, CELL_MOST, LARGEST_LEAST, WEIGHT_BITS, Scaling, Vector
 from tacit.privacy import Words
@@ -119,7 +119,7 @@ def _shifted(high: Whole, low: Whole, shift: int) -> Whole:
     return np.minimum((enough << (bits - down)) + (low >> down), CELL_MOST)
 
 
-class CellFile:
+class CellFile(Held):
     """Cells in a private file, in the order in which they were added; they can be read several times."""
 
     def __init__(self, *, vectors: int, folder: Path | None) -> None:
@@ -141,11 +141,8 @@ class CellFile:
             unit = np.ascontiguousarray(some[:, 0]).view(np.int64)
             yield CellBlock(unit, some[:, 1] != 0, some[:, 2 : 2 + self._key], fine)
 
-    def close(self) -> None:
-        self._file.close()
 
-
-class UnitFile:
+class UnitFile(Held):
     """Some whole numbers of each unit, in a private file, in the order of units."""
 
     def __init__(self, *, columns: int, folder: Path | None) -> None:
@@ -159,9 +156,6 @@ class UnitFile:
         """Return the numbers of units, which come in rising order."""
         first, last = (int(units[0]), int(units[-1])) if len(units) else (0, -1)
         return _records(self._file, self._columns, first, last + 1 - first)[units - first]
-
-    def close(self) -> None:
-        self._file.close()
 
 
 def _records(file: SpillFile, width: int, start: int, count: int) -> Whole:
@@ -206,7 +200,7 @@ SQUARED_BITS = 20
 
 def unit_lengths(cells: CellFile, indexes: Sequence[int], norm: int, files: ExitStack, folder: Path | None) -> UnitFile:
     """Return how long some vectors of each unit are; above 2^62 they are some number above 2^62."""
-    lengths = files.enter_context(closing(UnitFile(columns=len(indexes), folder=folder)))
+    lengths = files.enter_context(UnitFile(columns=len(indexes), folder=folder))
     for _, sums, coarse in _added_sizes(cells, indexes, norm, files, folder):
         lengths.add(saturated(sums) if coarse is None else _roots(sums) << coarse)
     return lengths
@@ -221,7 +215,7 @@ def _added_sizes(
         for units, sums in _by_unit(cells, lambda block: split(np.abs(block.fine[:, places]))):
             yield units, sums, None
         return
-    tops = files.enter_context(closing(UnitFile(columns=len(places), folder=folder)))
+    tops = files.enter_context(UnitFile(columns=len(places), folder=folder))
     sizes = _by_unit(cells, lambda block: np.abs(block.fine[:, places]).view(np.uint64), np.maximum)
     for _, top in sizes:
         tops.add(top.view(np.int64))

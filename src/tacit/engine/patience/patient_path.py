@@ -5,7 +5,7 @@ depends on the path (docs/proofs/nothing-fails.md). Found groups are yielded in 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,6 @@ from tacit.engine.external_sort import SortedRecords
 from tacit.engine.kernel import kernel_path, summing
 from tacit.engine.patience.patient import (
     COPIES,
-    Beginnings,
     KeyedFile,
     KeySums,
     Orders,
@@ -28,8 +27,7 @@ from tacit.engine.patience.patient import (
     RecordLayout,
     RowRecords,
     ValuesByKey,
-    WeighedLayout,
-    added_up,
+    counted_once,
     kept_values,
     parts_of,
     place_words,
@@ -147,6 +145,9 @@ class _Read:
         self.values: dict[int, ValuesByKey] = {}
         self.totals: dict[str, int] = {}
 
+    def _records(self, words: int, memory: int) -> SortedRecords:
+        return self._files.enter_context(SortedRecords(words=words, memory=memory, folder=self.asked.folder))
+
     def rows(self) -> None:
         """Read the rows that are added up, and the values that quantiles are drawn from."""
         plan = self.asked.plan
@@ -172,14 +173,13 @@ class _Read:
         keys, parts = group_parts(block, added)
         if self.sums is None:
             memory, folder = self.asked.memory // GROUPS_SHARE, self.asked.folder
-            self.sums = KeySums(key=self.key_words, parts=parts.shape[1], memory=memory, folder=folder)
-            self._files.enter_context(closing(self.sums))
+            sums = KeySums(key=self.key_words, parts=parts.shape[1], memory=memory, folder=folder)
+            self.sums = self._files.enter_context(sums)
         self.sums.add(keys, parts)
 
     def cell_file(self, vectors: Sequence[Vector], blocks: Iterator[CellBlock]) -> CellFile:
         """Write cells to a file, so that they can be read several times."""
-        cells = CellFile(vectors=len(vectors), folder=self.asked.folder)
-        self._files.enter_context(closing(cells))
+        cells = self._files.enter_context(CellFile(vectors=len(vectors), folder=self.asked.folder))
         for block in blocks:
             cells.add(block)
         return cells
@@ -216,19 +216,14 @@ class _Read:
         memory = asked.memory // GROUPS_SHARE
         with asked.source.stream(relation, self.batch_rows(relation)) as batches:
             self._describe(batches.schema, keys)
-            layout = WeighedLayout(external_sort.word_count(batches.schema.field(UNIT).type), self.key_words)
-            copies = tuple(
-                SortedRecords(words=layout.cell + 1, memory=memory // COPIES, folder=asked.folder)
-                for _ in range(COPIES)
-            )
-            for copy in copies:
-                self._files.enter_context(closing(copy))
+            layout = RecordLayout(external_sort.word_count(batches.schema.field(UNIT).type), self.key_words, 0)
+            copies = [self._records(layout.group_end + 1, memory // COPIES) for _ in range(COPIES)]
             for batch in batches:
                 records = weighed_records(batch, self._key_words(batch, keys))
                 for copy in copies:
                     copy.add(records)
         kept = ValuesByKey(key=self.key_words, memory=memory, folder=asked.folder, weights=True)
-        self.values[index] = self._files.enter_context(closing(kept))
+        self.values[index] = self._files.enter_context(kept)
         first, second, third = (copy.blocks() for copy in copies)
         for found in weighed_blocks((first, second, third), layout, groups_most=plan.groups_per_unit):
             kept.add(*found)
@@ -236,11 +231,11 @@ class _Read:
     def _open(self, values: int) -> None:
         drawn = sorted({draw.column for draw in self.asked.plan.quantiles} - self.asked.plan.weighed)
         memory, folder = self.asked.memory // GROUPS_SHARE, self.asked.folder
-        self.sums = KeySums(key=self.key_words, parts=2 + 4 * values, memory=memory, folder=folder)
-        self._files.enter_context(closing(self.sums))
+        sums = KeySums(key=self.key_words, parts=2 + 4 * values, memory=memory, folder=folder)
+        self.sums = self._files.enter_context(sums)
         for index in drawn:
             kept = ValuesByKey(key=self.key_words, memory=memory // len(drawn), folder=folder)
-            self.values[index] = self._files.enter_context(closing(kept))
+            self.values[index] = self._files.enter_context(kept)
 
     def _ranked(self, relation: sql.Relation, columns: summing.Columns) -> Iterator[RankedRows]:
         """Yield the rows in the order in which those of a unit are kept; a row that is a unit comes as it is read."""
@@ -256,9 +251,7 @@ class _Read:
                     unit += len(batch)
                 return
             layout = RecordLayout(cells.unit_words, self.key_words, len(columns.values))
-            memory = asked.memory // ROWS_SHARE
-            records = SortedRecords(words=layout.words, memory=memory, folder=asked.folder)
-            self._files.enter_context(closing(records))
+            records = self._records(layout.words, asked.memory // ROWS_SHARE)
             for batch in batches:
                 records.add(cells.records(batch))
         yield from ranked_rows(records.blocks(), layout)
@@ -272,13 +265,11 @@ class _Read:
         plan, asked = self.asked.plan, self.asked
         wanted = plan.distincts[index]
         relation, keys = value_rows(plan, index, asked.source.table, asked.kinds, asked.salt, self._listed)
-        memory = asked.memory // GROUPS_SHARE
         with asked.source.stream(relation, self.batch_rows(relation)) as batches:
             schema = batches.schema
             self._describe(schema, keys)
             value_words = external_sort.word_count(schema.field(VALUE).type)
-            of_key = SortedRecords(words=self.key_words + value_words, memory=memory, folder=asked.folder)
-            self._files.enter_context(closing(of_key))
+            of_key = self._records(self.key_words + value_words, asked.memory // GROUPS_SHARE)
             if plan.unit is None:
                 for batch in batches:
                     words = external_sort.encode(batch.column(VALUE))
@@ -286,8 +277,7 @@ class _Read:
                     of_key.add(np.hstack([self._key_words(batch, keys), words])[known])
             else:
                 layout = RecordLayout(external_sort.word_count(schema.field(UNIT).type), self.key_words, value_words)
-                records = SortedRecords(words=layout.words, memory=asked.memory // ROWS_SHARE, folder=asked.folder)
-                self._files.enter_context(closing(records))
+                records = self._records(layout.words, asked.memory // ROWS_SHARE)
                 for batch in batches:
                     records.add(value_records(batch, self._key_words(batch, keys)))
         if plan.unit is not None:
@@ -297,15 +287,8 @@ class _Read:
         return of_key
 
     def _counted(self, of_key: SortedRecords) -> KeyedFile:
-        counts = self._files.enter_context(closing(KeyedFile(key=self.key_words, folder=self.asked.folder)))
-        beginnings = Beginnings()
-
-        def new_ones() -> Iterator[tuple[Words, Words]]:
-            for block in of_key.blocks():
-                (new,) = beginnings.of(block, (block.shape[1],))
-                yield block[:, : self.key_words], new.astype(np.uint64)[:, None]
-
-        for keys, counted in added_up(new_ones()):
+        counts = self._files.enter_context(KeyedFile(key=self.key_words, folder=self.asked.folder))
+        for keys, counted in counted_once(of_key, self.key_words):
             counts.add(keys, counted[:, 0])
         return counts
 
@@ -410,9 +393,8 @@ def _people_by_largest(asked: PatientQuestion, listed: sql.Relation | None, file
                 continue
             units = external_sort.encode(batch.column(UNIT))[counts]
             if records is None:
-                memory = asked.memory // ROWS_SHARE
-                records = SortedRecords(words=units.shape[1] + 2, memory=memory, folder=asked.folder)
-                files.enter_context(closing(records))
+                opened = SortedRecords(words=units.shape[1] + 2, memory=asked.memory // ROWS_SHARE, folder=asked.folder)
+                records = files.enter_context(opened)
             sizes = np.abs(values).view(np.uint64)
             records.add(np.column_stack([units, sizes, (values > 0).astype(np.uint64)]))
     for last in last_of_units(records.blocks()) if records is not None else ():

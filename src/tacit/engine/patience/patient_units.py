@@ -8,7 +8,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -117,7 +117,7 @@ class _Sorted:
 
     def _records(self, more: int) -> SortedRecords:
         records = SortedRecords(words=self._width + more, memory=self._memory, folder=self._folder)
-        return self._files.enter_context(closing(records))
+        return self._files.enter_context(records)
 
     def _take(self, batch: pa.RecordBatch, groups: SortedRecords, values: dict[str, SortedRecords]) -> None:
         who = external_sort.encode_all([batch.column(name) for name in self.who], len(batch))

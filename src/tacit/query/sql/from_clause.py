@@ -150,7 +150,7 @@ def _inner(node: exp.Expr, names: Env, aggregated: Aggregated) -> RowReader:
     if where is not None:
         rows = rows.filtered(rows.condition(where.this))
     groups = any(node.args.get(part) for part in ("group", "having", "distinct"))
-    if groups or any(_aggregates_in(node)):
+    if groups or any(each.find(exp.AggFunc) for each in node.expressions):
         return aggregated(node, rows)
     columns: dict[str, Expression] = {}
     for name, expression, at_node in projected(node, rows):
@@ -202,11 +202,6 @@ def name_of_column(node: exp.Expr, rows: RowReader) -> str:
     if isinstance(node, exp.Column):
         return rows.spelled(node)
     raise refusal(node, "a column of a subquery that is an expression needs a name", "write AS and a name after it")
-
-
-def _aggregates_in(select: exp.Select) -> Iterator[exp.Expr]:
-    for node in select.expressions:
-        yield from node.find_all(exp.AggFunc)
 
 
 def _refuse_mixing(select: exp.Select, rows: RowReader) -> None:

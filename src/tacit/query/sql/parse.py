@@ -123,6 +123,8 @@ def _is_number_of_any_digits(node: object) -> bool:
 @contextmanager
 def reading_as(text: str, dialect: str | None) -> Iterator[str]:
     """Lend the text to read; a refusal of a text that was translated shows the translation, which its lines are of."""
+    if not isinstance(text, str):
+        raise QueryRefused(f"a question must be text, not {type(text).__name__}\nhint: sql('SELECT COUNT(*) ...')")
     if dialect is None:
         yield text
         return
@@ -188,9 +190,6 @@ def in_dialect(sql: str, dialect: str | None) -> str:
     >>> in_dialect("name IN ('x\\\\', 'it''s')", "spark")
     "name IN ('x\\\\\\\\', 'it\\\\'s')"
     """
-    import sqlglot
-    from sqlglot import errors, exp
-
     if dialect is None and "\\" in sql:
         raise QueryRefused(
             "a name or a listed value has a backslash, which databases read in different ways"
@@ -211,9 +210,9 @@ def in_dialect(sql: str, dialect: str | None) -> str:
     if dialect == "sqlite" and any("TIMESTAMP" in str(each.to) for each in read.find_all(exp.Cast)):
         raise QueryRefused("SQLite has no type for times, and this model lists some\nhint: predict in Python instead")
     try:
-        written: str = read.sql(dialect=dialect, unsupported_level=errors.ErrorLevel.RAISE)
+        written: str = read.sql(dialect=dialect, unsupported_level=ErrorLevel.RAISE)
         same = _texts_and_names(sqlglot.parse_one(written, read=dialect)) == _texts_and_names(read)
-    except errors.SqlglotError:
+    except SqlglotError:
         same = False
     if not same:
         raise QueryRefused(f"this model cannot be written safely for {dialect}\nhint: predict in Python instead")
@@ -229,8 +228,6 @@ def refuse_unknown(dialect: object) -> None:
 
 def _texts_and_names(tree: object) -> tuple[Counter[str], set[str], set[str]]:
     """Return the texts of a statement, its names and its tables."""
-    from sqlglot import exp
-
     if not isinstance(tree, exp.Expr):
         return Counter(), set(), set()
     texts = Counter(str(each.this) for each in tree.find_all(exp.Literal) if each.is_string)

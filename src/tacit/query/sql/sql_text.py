@@ -5,9 +5,9 @@ import re
 from collections.abc import Collection, Sequence
 from datetime import datetime
 from fractions import Fraction
-from functools import cache
 
 from sqlglot import exp
+from sqlglot.tokens import Tokenizer
 
 from tacit.query.kind import scale_of
 from tacit.query.language.catalogue import FUNCTIONS
@@ -17,6 +17,7 @@ from tacit.query.nodes import Aggregate, Call, Column, Expression, Query, Scalar
 
 # The most characters of SQL in an expression's name.
 NAME_MOST = 60
+_KEYWORDS = frozenset(Tokenizer.KEYWORDS)
 
 
 def show(expression: Expression) -> str:
@@ -50,7 +51,7 @@ def name_of(expression: Expression) -> str:
 
 def show_name(name: str) -> str:
     """Return a name as SQL: plain if it is a lower-case word, otherwise quoted."""
-    plain = name.isascii() and name.isidentifier() and name.lower() == name and name.upper() not in _keywords()
+    plain = name.isascii() and name.isidentifier() and name.lower() == name and name.upper() not in _KEYWORDS
     return name if plain else '"' + name.replace('"', '""') + '"'
 
 
@@ -79,13 +80,6 @@ def _bracketed(expression: Expression) -> str:
 def _notation(call: Call) -> Notation:
     record = FUNCTIONS.get(call.function)
     return Notation() if record is None else record.notation
-
-
-@cache
-def _keywords() -> frozenset[str]:
-    from sqlglot.tokens import Tokenizer
-
-    return frozenset(Tokenizer.KEYWORDS)
 
 
 # --- default names of columns ---
