@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tacit
+from tacit.engine.embedded import columns_named
 from tacit.ledger import open_ledger
 from tacit_gauntlet.stage.table import bounded_plan, exact_table, plan_of
 
@@ -458,7 +459,7 @@ def test_a_join_reads_the_columns_that_a_question_names(tmp_path):
         },
     }.items():
         asked = (patients if "FROM (" in text else visits).sql(text, tables=[visits if "FROM (" in text else patients])
-        narrow = asked.session.engine._narrowed(plan_of(asked))
+        narrow = asked.session.engine._with_columns(columns_named(plan_of(asked)))
         fields = narrow.source.table.columns_named()
         assert fields & {"id", "a", "b", "c", "d"} == named
 

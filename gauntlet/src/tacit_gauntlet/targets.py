@@ -271,7 +271,6 @@ TARGETS: dict[str, str | tuple[str, ...]] = {
     "whole number": "tacit.engine.translations:_whole_sql",
     "wide product": "tacit.engine.translations:_WIDE",
     "UNIT": "tacit.engine.relation:UNIT",
-    "belongs to someone, in a subquery": "tacit.engine.derived:belongs_to_someone",
     "whole steps of a unit": "tacit.engine.derived:_whole_steps",
     "sum of a unit": "tacit.engine.derived:_unit_sum",
     "limbs of a word": "tacit.engine.patience.patient_units:_unit_limbs",

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from tacit import typed_sql as sql
 from tacit.errors import QueryRefused
-from tacit.query import DIGITS_MAX, TIMESTAMP, Call, Kind, Scalar, Value, common, phrase
+from tacit.query import DIGITS_MAX, TIMESTAMP, Call, Kind, Scalar, Value, common
 from tacit.tables import FIRST_SECOND, LAST_SECOND
 
 _PLAIN = {"bool": "boolean", "int": "int64", "float": "float64", "text": "string", "date": "date"}
@@ -196,7 +196,7 @@ def convert(cell: Cell, kind: Kind, *, name: str) -> Cell:
         return cell
     if (cell.kind.type, kind.type) in _NO_CAST:
         raise QueryRefused(
-            f"column '{name}' is stored as {phrase(cell.kind)}, which cannot be read as {phrase(kind)}"
+            f"column '{name}' is stored as {cell.kind.phrase}, which cannot be read as {kind.phrase}"
             f"\nhint: declare it as {cell.kind.type}, and use CAST in questions"
         )
     return Cell(CASTS[f"cast_{kind.type}"](cell.settled(), kind), kind)

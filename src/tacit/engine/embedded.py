@@ -99,7 +99,7 @@ class EmbeddedEngine:
             with self.moment():
                 yield with_values_of(plan, *(self.aggregate(half, salt) for half in plan.halves()))
             return
-        if (narrow := self._narrowed(plan)) is not self:
+        if (narrow := self._with_columns(columns_named(plan))) is not self:
             yield from narrow.parts(plan, salt)
             return
         with self.moment(), self._source.wanting(wanted_rows(plan.where, self._source.columns)):
@@ -109,7 +109,7 @@ class EmbeddedEngine:
 
     def texts(self, plan: Plan, keys: Sequence[tuple[Any, ...]]) -> Mapping[str, str]:
         """Return the long texts of released keys, by digest; until then a key has a digest instead of a long text."""
-        if (narrow := self._narrowed(plan)) is not self:
+        if (narrow := self._with_columns(columns_named(plan))) is not self:
             return narrow.texts(plan, keys)
         found: dict[str, str] = {}
         with self.moment(), self._source.wanting(wanted_rows(plan.where, self._source.columns)):
@@ -147,11 +147,8 @@ class EmbeddedEngine:
         with self._source.wanting(wanted_rows(plan.where, self._source.columns)):
             return CodedRows.of(plan, read_blocks(plan, self._source, self._kinds))
 
-    def _narrowed(self, plan: Plan) -> "EmbeddedEngine":
-        """Return the engine over those columns of a relation that a plan names: no others are read or carried along."""
-        return self if self._source.made_of is None else self._with_columns(columns_named(plan))
-
     def _with_columns(self, needed: frozenset[str]) -> "EmbeddedEngine":
+        """Return the engine over these columns of a relation: no others are read or carried along."""
         if self._source.made_of is None:
             return self
         if needed not in self._narrow:

@@ -61,7 +61,7 @@ from tacit.plan.coded import (
     count_moves_squared,
     link_table,
 )
-from tacit.plan.layout import FLOAT_STEPS, STEPS_MOST, indices, measured_column, weights_of_part
+from tacit.plan.layout import STEPS_MOST, indices, measured_column, weights_of_part
 from tacit.plan.outputs import (
     Correlation,
     CountDistinct,

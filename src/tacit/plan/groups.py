@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import partial
 from itertools import product
-from math import exp, expm1, isqrt, log, log1p
+from math import exp, expm1, isqrt, log, log1p, prod
 from operator import is_
 from statistics import NormalDist
 from typing import Literal, TypeVar
@@ -48,9 +48,7 @@ def public_keys(query: Query, declaration: Declaration) -> tuple[tuple[Scalar, .
         if facts is None or facts.keys is None:
             return None
         lists.append(facts.keys)
-    size = 1
-    for listed in lists:
-        size *= len(listed)
+    size = prod(map(len, lists))
     if size > PUBLIC_KEYS_MAX:
         raise QueryRefused(
             f"the declared keys combine to {size:,} groups, more than {PUBLIC_KEYS_MAX:,}"

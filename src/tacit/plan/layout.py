@@ -226,7 +226,7 @@ class Layout:
     releases_most: int
     private: bool = False  # whether keys are found by a noisy count of units
     columns: list[Measured] = field(default_factory=list)
-    products_of: list[Product] = field(default_factory=list)
+    products: list[Product] = field(default_factory=list)
     released: list[tuple[Part, ...]] = field(default_factory=list)
     quantiles: list[WantedQuantiles] = field(default_factory=list)
     distincts: list[Distinct] = field(default_factory=list)
@@ -234,17 +234,9 @@ class Layout:
     outputs: tuple[PlannedOutput, ...] = ()
 
     @property
-    def measured(self) -> tuple[Measured, ...]:
-        return tuple(self.columns)
-
-    @property
     def counts_missing(self) -> bool:
         """Whether rows with a NULL are counted beside a column's parts, so that all rows are."""
         return any(part.kind == "missing" for parts in self.released for part in parts)
-
-    @property
-    def products(self) -> tuple[Product, ...]:
-        return tuple(self.products_of)
 
     def measure(self, aggregate: Aggregate, *, degree: int, float_steps: int | None = None) -> int:
         """Add the aggregate's column, on a grid fit for moments of this degree, and return its index."""
@@ -340,7 +332,7 @@ def _lay_out_column(layout: Layout, outputs: list[Output], counts: list[Output],
     column = layout.measure(outputs[0].aggregate, degree=sum(degrees))
     parts: tuple[Part, ...]
     if degrees == (2,):
-        layout.products_of.append(((column, 2),))
+        layout.products.append(((column, 2),))
         parts = _moments((column,), degrees, with_rows=with_rows)
     elif not with_rows and not free and all(output.aggregate.kind == "sum" for output in outputs):
         parts = (Part("total", column),)
@@ -358,9 +350,7 @@ def _lay_out_pair(layout: Layout, outputs: list[Output], *, with_rows: bool) -> 
     column = layout.measure(aggregate, degree=sum(degrees))
     swapped = replace(aggregate, expression=aggregate.other, between=aggregate.other_between, step=None)
     other = layout.measure(swapped, degree=sum(degrees))
-    layout.products_of.extend(
-        tuple(zip((column, other), power, strict=True)) for power in indices(degrees) if any(power)
-    )
+    layout.products.extend(tuple(zip((column, other), power, strict=True)) for power in indices(degrees) if any(power))
     layout.released.append(_moments((column, other), degrees, with_rows=with_rows))
     for output in outputs:
         layout.made[output.name] = planned(output, len(layout.released) - 1, column, other)

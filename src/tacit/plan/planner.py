@@ -100,7 +100,7 @@ def bound_moves(draft: PlanDraft) -> PlanDraft:
     found = tuple(
         sensitivity_of(
             parts,
-            layout.measured,
+            tuple(layout.columns),
             tuple(layout.distincts),
             rows_per_unit=unit.rows,
             groups_per_unit=unit.groups,
@@ -215,8 +215,8 @@ def _plan(draft: PlanDraft) -> Plan:
         public_keys=draft.public_keys,
         rows_per_unit=unit.rows,
         groups_per_unit=unit.groups,
-        measured=layout.measured,
-        products=layout.products,
+        measured=tuple(layout.columns),
+        products=tuple(layout.products),
         releases=_decided(draft.releases),
         quantiles=_decided(draft.quantiles),
         distincts=tuple(layout.distincts),

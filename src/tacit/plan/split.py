@@ -220,7 +220,7 @@ def _made(
     shares, draw_shares = shares_of(layout, sensitivities, unit, spend, noise=noise)
     wanted = tuple(zip(layout.released, sensitivities, shares, strict=True))
     releases, rho = _releases(wanted, spend, noise, by_law=not draw_shares)
-    heights = tuple(column.height for column in layout.measured)
+    heights = tuple(column.height for column in layout.columns)
     return releases, tuple(
         draw_of(each, heights, spend, share, unit, rho=None if rho is None else rho * share)
         for each, share in zip(layout.quantiles, draw_shares, strict=True)

@@ -61,7 +61,6 @@ from tacit.query.frame import (
 from tacit.query.frame_relations import frame_side, joined_frame, per_unit
 from tacit.query.joins import (
     PAIRS_MOST,
-    Joined,
     NamedRows,
     Side,
     is_public,
@@ -87,7 +86,6 @@ from tacit.query.kind import (
     decimal,
     kind_of_column,
     kind_of_value,
-    phrase,
 )
 from tacit.query.language.catalogue import written_forms
 from tacit.query.language.named_functions import POSITION_MAX

@@ -7,7 +7,7 @@ from fractions import Fraction
 from tacit.errors import QueryRefused, did_you_mean
 from tacit.query.after.after_check import check_after, kind_of_aggregate
 from tacit.query.after.postprocess import with_intervals
-from tacit.query.kind import Kind, kind_of_column, phrase
+from tacit.query.kind import Kind, kind_of_column
 from tacit.query.limits import (
     KEYS_MAX,
     OUTPUTS_MAX,
@@ -154,7 +154,7 @@ def _condition(expression: Expression, declaration: Declaration, kinds: ColumnKi
     kind = kind_of(condition, kinds)
     if kind.type != "bool":
         raise QueryRefused(
-            f"{show(condition)} is {phrase(kind)}; a filter must be true or false\nhint: compare it, e.g. x > 0"
+            f"{show(condition)} is {kind.phrase}; a filter must be true or false\nhint: compare it, e.g. x > 0"
         )
     return condition
 
@@ -216,7 +216,7 @@ def _as_number_tree(asked: str, expression: Expression, kinds: ColumnKinds) -> E
         return canonical(Call("cast_int", (expression,)), kinds)
     if not kind.is_number:
         raise QueryRefused(
-            f"cannot take the {asked} of {phrase(kind)}: {show(expression)}\nhint: {_number_of(expression, kind)}"
+            f"cannot take the {asked} of {kind.phrase}: {show(expression)}\nhint: {_number_of(expression, kind)}"
         )
     return expression
 

@@ -7,7 +7,6 @@ from tacit.errors import QueryRefused, did_you_mean
 from tacit.query.check import check_units
 from tacit.query.frame import AggregateSpec, Frame, named_or_expression
 from tacit.query.joins import Side, join, marked, row_wise
-from tacit.query.kind import phrase
 from tacit.query.limits import steps
 from tacit.query.literal import refuse_broken_text
 from tacit.query.nodes import (
@@ -37,7 +36,7 @@ def frame_side(frame: Frame, relation: Relation) -> Side:
         return Side(relation, declaration, frame.within)
     if frame.where is not None and (kind := kind_of(frame.where, column_kinds(declaration))).type != "bool":
         raise QueryRefused(
-            f"{show(frame.where)} is {phrase(kind)}; a filter must be true or false\nhint: compare it, e.g. x > 0"
+            f"{show(frame.where)} is {kind.phrase}; a filter must be true or false\nhint: compare it, e.g. x > 0"
         )
     readable = [name for name, facts in declaration.columns.items() if facts.type != "other"]
     columns = [Key(name, Column(name)) for name in readable if name != declaration.unit]

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from tacit.errors import QueryRefused
 from tacit.privacy import whole
-from tacit.query.kind import Kind, phrase
+from tacit.query.kind import Kind
 from tacit.query.limits import steps
 from tacit.query.nodes import (
     PLACES,
@@ -242,7 +242,7 @@ def _refuse_kinds(left: Side, right: Side, here: Expression, there: Expression) 
     mine, theirs = (kind_of(each, column_kinds(side.declaration)) for each, side in ((here, left), (there, right)))
     if mine.type != theirs.type or (mine.type == "decimal" and mine != theirs):
         raise QueryRefused(
-            f"{show(here)} of '{left.name}' is {phrase(mine)} and {show(there)} of '{right.name}' is {phrase(theirs)}: "
+            f"{show(here)} of '{left.name}' is {mine.phrase} and {show(there)} of '{right.name}' is {theirs.phrase}: "
             "they match only as one type\nhint: declare one type for both, columns={'x': {'type': 'text'}}, or CAST one"
         )
 

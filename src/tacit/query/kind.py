@@ -28,6 +28,10 @@ class Kind:
         return self.type in ("int", "decimal", "float")
 
     @property
+    def phrase(self) -> str:
+        return f"{'an' if self.type == 'int' else 'a'} {self.type}"
+
+    @property
     def is_time(self) -> bool:
         return self.type in ("date", "timestamp")
 
@@ -93,11 +97,7 @@ def common(left: Kind, right: Kind, *, where: object) -> Kind:
         return left if left == right else TIMESTAMP
     if left.type == right.type:
         return left
-    raise QueryRefused(f"{where} mixes {phrase(left)} with {phrase(right)}\nhint: {_way_out(left, right)}")
-
-
-def phrase(kind: Kind) -> str:
-    return f"{'an' if kind.type == 'int' else 'a'} {kind.type}"
+    raise QueryRefused(f"{where} mixes {left.phrase} with {right.phrase}\nhint: {_way_out(left, right)}")
 
 
 def fits(digits: int, scale: int, *, where: object) -> Kind:

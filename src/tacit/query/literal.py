@@ -12,7 +12,7 @@ from typing import Any
 
 from tacit.errors import InvalidParameter, QueryRefused
 from tacit.privacy import decimal_meaning
-from tacit.query.kind import INT_LEAST, INT_MOST, Kind, kind_of_value, phrase, value_of
+from tacit.query.kind import INT_LEAST, INT_MOST, Kind, kind_of_value, value_of
 from tacit.query.nodes import Expression, Scalar, Value
 
 _NUMBER = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?", re.IGNORECASE | re.ASCII)
@@ -102,7 +102,7 @@ def key_value(written: object, kind: Kind, *, column: str) -> Scalar:
     if isinstance(plain, float):
         if isinf(plain):
             raise QueryRefused(
-                f"a public key of '{column}' is infinite, but the column is {phrase(kind)}\nhint: leave it out"
+                f"a public key of '{column}' is infinite, but the column is {kind.phrase}\nhint: leave it out"
             )
         plain = Fraction(repr(plain))
     return _as_key(adapted(value_of(plain), kind), kind, column)
@@ -155,7 +155,7 @@ def _as_key(value: Value, kind: Kind, column: str) -> Scalar:
     fits = value.type == kind.type or (kind.type == "decimal" and value.type == "int")
     if not fits:
         raise QueryRefused(
-            f"a public key of '{column}' is {phrase(kind_of_value(value))}, but the column is {phrase(kind)}"
+            f"a public key of '{column}' is {kind_of_value(value).phrase}, but the column is {kind.phrase}"
             f"\nhint: give each key in the column's own type"
         )
     if kind.type == "decimal" and isinstance(value.value, int | Fraction):

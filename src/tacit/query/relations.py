@@ -13,7 +13,7 @@ from typing import assert_never
 
 from tacit.errors import QueryRefused
 from tacit.query.joins import facts_of_kind, is_public, join_declaration, marked_declaration, row_wise_declaration
-from tacit.query.kind import BOOL, DIGITS_MAX, FLOAT, INT, Kind, decimal, phrase
+from tacit.query.kind import BOOL, DIGITS_MAX, FLOAT, INT, Kind, decimal
 from tacit.query.nodes import (
     PLACES,
     Column,
@@ -159,17 +159,17 @@ def unit_aggregate_kind(aggregate: UnitAggregate, kinds: Mapping[str, Kind]) -> 
         return INT
     if aggregate.kind in ("all", "any"):
         if kind.type != "bool":
-            raise QueryRefused(f"{written} is {phrase(kind)}, not a condition\nhint: compare it, e.g. x > 0")
+            raise QueryRefused(f"{written} is {kind.phrase}, not a condition\nhint: compare it, e.g. x > 0")
         return BOOL
     if aggregate.kind in ("sum", "mean"):
         if not kind.is_number:
-            raise QueryRefused(f"cannot take the {aggregate.kind} of {phrase(kind)}: {written}\nhint: name a number")
+            raise QueryRefused(f"cannot take the {aggregate.kind} of {kind.phrase}: {written}\nhint: name a number")
         if aggregate.kind == "mean" or kind.type == "float":
             return FLOAT
         return INT if kind.type == "int" else decimal(min(kind.digits + SUM_DIGITS_MORE, DIGITS_MAX), kind.scale)
     if not (kind.is_number or kind.is_time):
         raise QueryRefused(
-            f"{aggregate.kind.upper()} over one unit's rows takes numbers and times, and {written} is {phrase(kind)}"
+            f"{aggregate.kind.upper()} over one unit's rows takes numbers and times, and {written} is {kind.phrase}"
             "\nhint: put it in the inner GROUP BY, or compare it: BOOL_OR(x = 'a')"
         )
     return kind

@@ -24,7 +24,7 @@ def float_sums() -> Iterator[None]:
 @contextmanager
 def null_is_a_unit() -> Iterator[None]:
     """Rows whose unit is NULL are grouped as one unit."""
-    with planted("belongs to someone, in a subquery", lambda unit: unit.notnull() | unit.isnull()):
+    with planted("belongs_to_someone", lambda unit: unit.notnull() | unit.isnull()):
         yield
 
 

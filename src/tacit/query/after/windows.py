@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tacit.errors import QueryRefused
-from tacit.query.kind import FLOAT, INT, Kind, phrase
+from tacit.query.kind import FLOAT, INT, Kind
 from tacit.query.language.functions import aligned, as_float, comparable, settled
 from tacit.query.nodes import Ordering, Value, Window
 
@@ -155,7 +155,7 @@ def _same_place(kinds: tuple[Kind, ...]) -> Kind:
 def _added_in_frame(kinds: tuple[Kind, ...]) -> Kind:
     kind = kinds[0]
     if not kind.is_number:
-        raise QueryRefused(f"a window adds up numbers, but has {phrase(kind)}\nhint: SUM(COUNT(*)) OVER ()")
+        raise QueryRefused(f"a window adds up numbers, but has {kind.phrase}\nhint: SUM(COUNT(*)) OVER ()")
     return INT if kind.type == "int" else FLOAT
 
 

@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 from tacit.errors import QueryRefused
-from tacit.query.kind import DATE, FLOAT, INT, TEXT, TIMESTAMP, Kind, common, decimal, kind_of_value, phrase
+from tacit.query.kind import DATE, FLOAT, INT, TEXT, TIMESTAMP, Kind, common, decimal, kind_of_value
 from tacit.query.literal import adapted
 from tacit.query.nodes import Call, Expression, Scalar, Value
 
@@ -159,7 +159,7 @@ def text(kinds: Kinds, where: object) -> Kind:
     """Return text, if all arguments are."""
     for kind in kinds:
         if kind.type != "text":
-            raise QueryRefused(f"{where} needs text, but has {phrase(kind)}\nhint: CAST(x AS TEXT) first")
+            raise QueryRefused(f"{where} needs text, but has {kind.phrase}\nhint: CAST(x AS TEXT) first")
     return TEXT
 
 
@@ -168,7 +168,7 @@ def any_numbers(kinds: Kinds, where: object) -> Kind:
     refuse_null(kinds, where)
     for kind in kinds:
         if not kind.is_number:
-            raise QueryRefused(f"{where} needs numbers, but has {phrase(kind)}\nhint: {_way_to_number(kind)}")
+            raise QueryRefused(f"{where} needs numbers, but has {kind.phrase}\nhint: {_way_to_number(kind)}")
     types = {kind.type for kind in kinds}
     return FLOAT if "float" in types else decimal(1, 0) if "decimal" in types else INT
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from datetime import date, datetime
 
 from tacit.errors import QueryRefused
-from tacit.query.kind import DATE, FLOAT, INT_MOST, TEXT, Kind, phrase
+from tacit.query.kind import DATE, FLOAT, INT_MOST, TEXT, Kind
 from tacit.query.language.functions import (
     BytesOf,
     CheckedCall,
@@ -168,7 +168,7 @@ def format_parts(written: str) -> list[str] | None:
 def _text_kind(kinds: Kinds, where: CheckedCall) -> Kind:
     if not kinds[0].is_time:
         raise QueryRefused(
-            f"{where} needs a date or timestamp, but has {phrase(kinds[0])}\nhint: CAST(x AS DATE) reads text"
+            f"{where} needs a date or timestamp, but has {kinds[0].phrase}\nhint: CAST(x AS DATE) reads text"
         )
     written = where.constant(1)
     parts = format_parts(written) if isinstance(written, str) and 0 < len(written) <= _FORMAT_MAX else None

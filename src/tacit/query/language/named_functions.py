@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tacit.errors import QueryRefused
-from tacit.query.kind import DATE, FLOAT, INT, TEXT, TIMESTAMP, Kind, decimal, fits, phrase, value_of
+from tacit.query.kind import DATE, FLOAT, INT, TEXT, TIMESTAMP, Kind, decimal, fits, value_of
 from tacit.query.language.evaluation import (
     BLANKS,
     ceil_of,
@@ -28,6 +28,7 @@ from tacit.query.language.functions import (
     Length,
     Notation,
     Pen,
+    TypeRule,
     adapted_together,
     aligned,
     all_adapted,
@@ -294,22 +295,15 @@ _DAYS = 3_652_059  # from 0001-01-01 to 9999-12-31
 REACH = {"month": 12 * 9_999 - 1, "day": _DAYS - 1, "second": _DAYS * 86_400 - 1}
 
 
-def _part_kind(kinds: Kinds, where: CheckedCall) -> Kind:
-    _unit_of_time(where, 0, PARTS, "EXTRACT(YEAR FROM x)")
-    _texts_times(kinds[1:], where, clock=where.constant(0) in CLOCK)
-    return INT
+def _of_unit(units: tuple[str, ...], form: str, result: Kind | None, *, reads_clock: bool = True) -> TypeRule:
+    """Return the rule of a function of a unit and times, which gives this kind, or the time's."""
 
+    def kind(kinds: Kinds, where: CheckedCall) -> Kind:
+        _unit_of_time(where, 0, units, form)
+        _texts_times(kinds[1:], where, clock=reads_clock and where.constant(0) in CLOCK)
+        return kinds[1] if result is None else result
 
-def _start_kind(kinds: Kinds, where: CheckedCall) -> Kind:
-    _unit_of_time(where, 0, UNITS, "DATE_TRUNC('month', x)")
-    _texts_times(kinds[1:], where, clock=where.constant(0) in CLOCK)
-    return kinds[1]
-
-
-def _difference_kind(kinds: Kinds, where: CheckedCall) -> Kind:
-    _unit_of_time(where, 0, UNITS, "DATE_DIFF('day', a, b)")
-    _texts_times(kinds[1:], where)
-    return INT
+    return kind
 
 
 def _moved_kind(kinds: Kinds, where: CheckedCall) -> Kind:
@@ -368,7 +362,7 @@ def _texts_times(kinds: Kinds, where: CheckedCall, *, clock: bool = False) -> No
     for kind in kinds:
         if not kind.is_time:
             raise QueryRefused(
-                f"{where} needs dates or timestamps, but has {phrase(kind)}"
+                f"{where} needs dates or timestamps, but has {kind.phrase}"
                 "\nhint: CAST(x AS DATE) reads text, DATE '2011-01-31' is a constant"
             )
         if clock and kind == DATE:
@@ -385,7 +379,7 @@ TIMES = (
         " and isoyear (ISO 8601: weeks start on Monday, week 1 has the year's first Thursday), dow (Sunday is 0),"
         " isodow (Monday is 1, Sunday 7); of a timestamp also hour, minute, and second without its fraction. YEAR(a),"
         " QUARTER(a), MONTH(a), WEEK(a), DAY(a), HOUR(a), MINUTE(a) and SECOND(a) are the same",
-        _part_kind,
+        _of_unit(PARTS, "EXTRACT(YEAR FROM x)", INT),
         evaluate=strict(part_of),
         counts=(2,),
         notation=Notation(_write_part),
@@ -395,7 +389,7 @@ TIMES = (
         "DATE_TRUNC('month', a)",
         "the start of the year, quarter, month, week (Monday), day, hour, minute or second that a is in; a date "
         "stays a date, without hours",
-        _start_kind,
+        _of_unit(UNITS, "DATE_TRUNC('month', x)", None),
         evaluate=strict(start_of),
         counts=(2,),
     ),
@@ -404,7 +398,7 @@ TIMES = (
         "DATE_DIFF('day', a, b)",
         "how many starts of a year, quarter, month, week (Monday), day, hour, minute or second lie after a, up to b;"
         " negative where b is before a; b - a of two dates is their DATE_DIFF in days",
-        _difference_kind,
+        _of_unit(UNITS, "DATE_DIFF('day', a, b)", INT, reads_clock=False),
         adapt=_times_adapted,
         evaluate=strict(starts_between),
         counts=(3,),

@@ -19,7 +19,6 @@ from tacit.query.kind import (
     common,
     decimal,
     fits,
-    phrase,
     value_of,
 )
 from tacit.query.language.evaluation import (
@@ -120,7 +119,7 @@ def _logic_kind(kinds: Kinds, where: CheckedCall) -> Kind:
     for kind in kinds:
         if kind.type not in ("bool", "null"):
             raise QueryRefused(
-                f"{where} needs conditions, but has {phrase(kind)}\nhint: compare it, e.g. x > 0 or x = 'A'"
+                f"{where} needs conditions, but has {kind.phrase}\nhint: compare it, e.g. x > 0 or x = 'A'"
             )
     return BOOL
 
@@ -432,7 +431,7 @@ def _cast_kind(target: Kind, sources: tuple[str, ...]) -> TypeRule:
     def kind(kinds: Kinds, where: CheckedCall) -> Kind:
         if kinds[0].type not in sources:
             raise QueryRefused(
-                f"{where}: {phrase(kinds[0])} cannot become {phrase(target)}"
+                f"{where}: {kinds[0].phrase} cannot become {target.phrase}"
                 f"\nhint: CAST to {target.type} takes {', '.join(sources)}"
             )
         return target
@@ -476,7 +475,7 @@ def _decimal_kind(kinds: Kinds, where: CheckedCall) -> Kind:
     digits, scale = (_decimal_size(kinds, where, index) for index in (1, 2))
     if kinds[0].type not in ("int", "decimal", "text"):
         raise QueryRefused(
-            f"{where}: {phrase(kinds[0])} cannot become a decimal"
+            f"{where}: {kinds[0].phrase} cannot become a decimal"
             "\nhint: CAST to decimal takes int, decimal, text, and float with at most 15 decimals"
         )
     if not (1 <= digits <= DIGITS_MAX and 0 <= scale <= min(digits, SCALE_MAX)):
