@@ -15,8 +15,7 @@ from bench.measure import Figure, Result
 from tacit.plan.choices import UnitBounds, draw_of
 from tacit.plan.layout import WantedQuantiles
 from tacit.plan.plan import Spend
-from tacit.selection.points import Aim, GroupRows, Stretches
-from tacit.selection.quantile import Rate, Target, draw_quantiles
+from tacit.selection.quantile import Aim, GroupRows, Rate, Stretches, Target, draw_quantiles
 
 RUNS = 600
 FRACTIONS = {"median": Fraction(1, 2), "q90": Fraction(9, 10), "min": Fraction(0), "max": Fraction(1)}

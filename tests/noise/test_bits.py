@@ -155,7 +155,6 @@ WORD_READERS = {
     "local/collector.py": "which reports a sample keeps",
     "local/poisoning.py": "an order",
     "local/protocols/hashing.py": "hashes",
-    "selection/points.py": "places by weights",
     "selection/quantile.py": "places by weights, and the order of ties",
     "selection/weights.py": "places by weights",
 }

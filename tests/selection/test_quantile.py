@@ -13,17 +13,21 @@ from tacit.noise.coins import draw_below_each
 from tacit.plan.choices import UnitBounds, draw_of
 from tacit.plan.layout import WantedQuantiles
 from tacit.plan.plan import Spend
-from tacit.selection import points, quantile, weights
-from tacit.selection.points import Aim, GroupRows, Stretches, draw_points, rows_below
+from tacit.selection import quantile, weights
 from tacit.selection.quantile import (
+    Aim,
+    GroupRows,
     Rate,
     Reach,
+    Stretches,
     Target,
     draw_intervals,
+    draw_points,
     draw_quantiles,
     ladder,
     levels_of,
     prior_weights,
+    rows_below,
     rows_for,
 )
 from tacit_gauntlet.stage.statistic import FALSE_ALARM, chi_square_fit
@@ -143,7 +147,7 @@ def test_rows_far_from_the_rank_aimed_at_are_left_out_only_where_they_weigh_noth
     assert kept.sum() == len(near.begins)
     assert np.array_equal(every.scores[kept], near.scores)
     mass = np.exp(every.scores * -float(aim.slope)) * every.lengths
-    assert mass[~kept].sum() < points.LEFT_OUT * mass[kept].sum()
+    assert mass[~kept].sum() < quantile.LEFT_OUT * mass[kept].sum()
 
 
 def test_stretches_of_many_groups_are_those_of_each() -> None:

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.selection import quantile
-from tacit.selection.points import GroupRows, Stretches
-from tacit.selection.quantile import Rate, Target, draw_quantiles, ladder, prior_weights
+from tacit.selection.quantile import GroupRows, Rate, Stretches, Target, draw_quantiles, ladder, prior_weights
 
 HIGH = 15
 TARGETS = [

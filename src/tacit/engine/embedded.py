@@ -212,7 +212,7 @@ class EmbeddedEngine:
             listed = None if kernel_path.looks_up_keys(read) else listed_keys(read)
             rows, keys = counted_rows(read, self._source.table, self._kinds, listed)
             asked = kernel_path.relation_of(read, rows, keys)
-            return kernel_path.exact_sums(plan, self._source, *asked, salt, memory=self._memory)
+            return kernel_path.exact_sums(plan, self._source, asked, salt, memory=self._memory)
         if plan.profiles:
             listed = listed_keys(question_of_profiles(plan))
             found = profile_relation(plan, self._source.table, self._kinds, listed)

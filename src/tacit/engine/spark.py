@@ -137,12 +137,13 @@ class SparkEngine:
     def _aggregate(self, plan: Plan, salt: str) -> Iterator[ExactTable]:
         question = parted(self._source, self._embedded, plan, salt, self._parts())
         pieces = self._pieces(question)
-        refuse_twice(pieces)
         exact = (from_bytes(piece.data, plan) for piece in pieces if piece.kind == EXACT)
         yield added_parts(question.nothing, exact, plan)
 
     def _pieces(self, question: PartedQuestion) -> list[Piece]:
-        return list(pieces_of(self._frame(question).toArrow().to_batches()))
+        pieces = list(pieces_of(self._frame(question).toArrow().to_batches()))
+        refuse_twice(pieces)
+        return pieces
 
     def _long_texts(self, plan: Plan, keys: Sequence[tuple[Any, ...]]) -> Iterator[dict[str, str]]:
         question = parted(self._source, self._embedded, plan, MEETING_SALT, self._parts())
@@ -154,7 +155,6 @@ class SparkEngine:
     def _coded(self, plan: CodedPlan) -> CodedRows:
         question = coded_in_parts(self._source, plan, MEETING_SALT, self._parts())
         pieces = self._pieces(question)
-        refuse_twice(pieces)
         return CodedRows.of(plan, (block_from_bytes(piece.data, plan) for piece in pieces if piece.kind == CODED))
 
     def _frame(self, question: PartedQuestion) -> "DataFrame":

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tacit.auditing.drawing import draw_releases
-from tacit.selection import points, quantile
+from tacit.selection import quantile
 from tacit_gauntlet.stage.table import SALT, Question, plan_of
 from tacit_gauntlet.targets import standing
 
-Aim = points.Aim
+Aim = quantile.Aim
 Reach = quantile.Reach
 
 # what a target may be asked for besides its fraction: rows it aims inside, and rows that its interval reaches

@@ -53,16 +53,6 @@ class Asked:
     together: tuple[tuple[int, ...], ...]
 
 
-@dataclass(frozen=True)
-class VectorSums:
-    """What is found; totals and people are those of each vector."""
-
-    keys: list[tuple[Any, ...]] | None  # None: the public list
-    sums: list[NDArray[Any]]  # of each key: units, and each vector if scaled
-    totals: list[list[int]]  # kept and cut
-    people: list[list[int]]  # of each bin
-
-
 def fits(vector: Vector, height: int) -> bool:
     """Return whether the loops can compute a vector, given the greatest value of its column: only by public facts."""
     if max(vector.cap, vector.tail) > CAP_MOST:
@@ -79,7 +69,7 @@ def sum_vectors(
     *,
     memory: int,
     folder: Path | None = None,
-) -> VectorSums:
+) -> summing.Summed:
     """Return each key's exact sums and the table's totals, every unit scaled, or the table's profiles."""
     packer = summing.Packer(schema, columns, bounded.salt, memory)
     with summing.packed(batches, packer, memory=memory, folder=folder) as runs:
@@ -101,7 +91,7 @@ def sum_vectors(
         tables, totals, people = zip(*summing.over_parts(runs, threads, work), strict=True)
         sums = list(summing.added_up(tables, runs).T)
         exact_totals, exact_people = (summing.added_up(each, runs).tolist() for each in (totals, people))
-        return VectorSums(keys, sums, exact_totals, exact_people)
+        return summing.Summed(keys, sums, exact_totals, exact_people)
 
 
 def _add_parts(
@@ -188,18 +178,11 @@ def looks_up_keys(plan: Plan) -> bool:
     return len(set(plan.public_keys)) == len(plan.public_keys)
 
 
-@dataclass(frozen=True)
-class KernelColumns:
-    """The meaning of a relation's columns for the kernel, and the batch size to read them with."""
-
-    columns: summing.Columns
-    batch_rows: int
-
-
 def relation_of(
     plan: Plan, rows: sql.Relation, keys: list[str], more: Sequence[str] = ()
-) -> tuple[sql.Relation, KernelColumns]:
-    """Return the relation that DuckDB runs; `rows` holds the rows that count, as (unit, keys, values in steps)."""
+) -> tuple[sql.Relation, summing.Columns, int]:
+    """Return the relation that DuckDB runs, of the rows that count, as (unit, keys, values in steps), what its columns
+    mean to the kernel, and in batches of how many rows it is read."""
     words = {
         value_name(place): _value_limbs(rows[value_name(place)], height) for place, height in enumerate(_heights(plan))
     }
@@ -211,24 +194,26 @@ def relation_of(
     texts = any(not _is_small(asked[name].type()) for name in asked.columns)
     listed = None if plan.public_keys is None else len(plan.public_keys)
     columns = summing.Columns(UNIT, keys, list(named.values()), listed, _listed_texts(plan))
-    return asked, KernelColumns(columns, TEXT_BATCH_ROWS if texts else BATCH_ROWS)
+    return asked, columns, TEXT_BATCH_ROWS if texts else BATCH_ROWS
 
 
 def exact_sums(
-    plan: Plan, source: Source, relation: sql.Relation, form: KernelColumns, salt: str, *, memory: int
+    plan: Plan, source: Source, asked: tuple[sql.Relation, summing.Columns, int], salt: str, *, memory: int
 ) -> ExactTable:
     """Return each group's exact sums, every unit bounded."""
+    relation, columns, rows_most = asked
     width = sum(8 if _is_small(kind) else DIGEST_BYTES for kind in relation.schema().values())
     vectors, folder = _vectors(plan), spill_folder()
     bounded = summing.Bounded(*_bounds_of_unit(plan, vectors), salt)
-    with source.stream(relation, batch_rows(form.batch_rows, width, memory)) as batches:
-        read = batches, batches.schema, form.columns, bounded
+    with source.stream(relation, batch_rows(rows_most, width, memory)) as batches:
+        read = batches, batches.schema, columns, bounded
         if vectors is None:
             summed = summing.sum_batches(*read, memory=memory, folder=folder)
             return _as_exact(summed.keys, summed.sums, plan, sum_names(plan))
         found = sum_vectors(*read, vectors, memory=memory, folder=folder)
     if plan.profiles:
-        return _as_profiles(found, plan)
+        exact_people = {people_name(index): counts for index, counts in enumerate(found.people)}
+        return ExactTable(plan.public_keys or (), exact_people)
     names = [UNITS, *(scaled_name(index) for index in range(len(vectors.vectors)))]
     return _with_totals(_as_exact(found.keys, found.sums, plan, names), vectors.vectors, found.totals)
 
@@ -265,11 +250,6 @@ def _vectors(plan: Plan) -> Asked | None:
         return None
     vectors = plan.scaling.vectors
     return Asked("scaled", vectors, (plan.scaling.norm,) * len(vectors), plan.scaling.together)
-
-
-def _as_profiles(found: VectorSums, plan: Plan) -> ExactTable:
-    exact_people = {people_name(index): counts for index, counts in enumerate(found.people)}
-    return ExactTable(plan.public_keys or (), exact_people)
 
 
 def _with_totals(exact_table: ExactTable, vectors: Sequence[Vector], totals: Sequence[Sequence[int]]) -> ExactTable:

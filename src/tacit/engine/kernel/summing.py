@@ -120,10 +120,12 @@ class Columns:
 
 @dataclass(frozen=True)
 class Summed:
-    """For each key rows, units, and counted and total of each value."""
+    """For each key rows, units, and counted and total of each value; of vectors, units and each vector if scaled."""
 
     keys: list[tuple[Any, ...]] | None  # None: the public list
     sums: list[NDArray[Any]]
+    totals: Sequence[Sequence[int]] = ()  # of each vector: kept and cut
+    people: Sequence[Sequence[int]] = ()  # of each vector: in each bin
 
 
 def sum_batches(

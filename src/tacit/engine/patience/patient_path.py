@@ -193,8 +193,8 @@ class _Read:
             values = [value_name(index) for index in range(plan.value_count)]
             rows = with_orders(rows, keys, values, asked.salt)
         more = [name for name in (GROUP_ORDER, ROW_ORDER) if name in rows.columns]
-        relation, form = kernel_path.relation_of(plan, rows, keys, more=more)
-        yield from self._ranked(relation, form.columns)
+        relation, columns, _ = kernel_path.relation_of(plan, rows, keys, more=more)
+        yield from self._ranked(relation, columns)
 
     @property
     def _looks_up_keys(self) -> bool:
@@ -379,7 +379,7 @@ def _people_by_largest(asked: PatientQuestion, listed: sql.Relation | None, file
     """Return how many units have their largest value in each bin: values of a unit are sorted by their size."""
     plan, question = asked.plan, question_of_profiles(asked.plan)
     rows, name = largest_rows(plan, index, asked.source.table, asked.kinds, listed)
-    relation, _ = kernel_path.relation_of(question, rows, [], more=[name])
+    relation, *_ = kernel_path.relation_of(question, rows, [], more=[name])
     people = np.zeros(LARGEST_BINS, dtype=np.int64)
     records: SortedRecords | None = None
     read = _Read(asked, listed, files)
