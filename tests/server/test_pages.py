@@ -291,9 +291,48 @@ def test_a_chain_is_verified_for_who_reads_the_ledger_alone(browser):
     browser.cookies.clear()
     browser.sign_in("tacit_audit")
     page = browser.send("GET", "/ledger?verify=1").text
-    assert "The chain is whole." in page
+    assert "The chain is whole: no entry was changed" in page
     assert f"{browser.house.desk.ledger.length()} entries" in page
     assert "Verified(" not in page
+
+
+def test_the_ledger_folds_the_entries_of_a_question_and_has_who_table_amount_what_and_why(folder, open_house):
+    written = (folder / "tacit.toml").read_text()
+    (folder / "tacit.toml").write_text(re.sub(r"(?m)^\w+_per_unit = 1\n", "", written))
+    browser = Browser(open_house(), Visits(b"k" * 32))
+    browser.sign_in("tacit_ben")
+    asked(browser, what="mean", of="days", by="ward")  # learns its bounds first
+    browser.cookies.clear()
+    browser.sign_in("tacit_ada")
+    granted = browser.form("/tables/visits/grants") | {"analyst": "cleo", "epsilon": "1", "reason": "a <second> study"}
+    browser.send("POST", "/tables/visits/grants", data=granted, headers=HERE)
+    page = browser.send("GET", "/ledger").text
+    rows = [[unescape(cell) for cell in re.findall(r"<td.*?>(.*?)</td>", row, re.DOTALL)] for row in page.split("<tr>")]
+    (question,) = (row for row in rows if len(row) > 1 and row[1] == "ben")
+    assert question[2:4] == ["visits", "2"]  # all of its charges together
+    assert 'AVG("days")' in question[4]
+    assert question[6].count("/ledger/") > 4
+    (budget,) = (row for row in rows if len(row) > 1 and row[1] == "ada")
+    assert (budget[2], budget[5]) == ("visits", "a <second> study")
+    only = browser.send("GET", "/ledger?who=ada&kind=budget").text
+    assert ("second" in only, "AVG(" in only) == (True, False)
+    health = browser.send("GET", "/tables/visits/facts").text
+    assert re.search(r'<th scope="col" class="right">ben</th>.*?<td class="right">ε 2</td>', health, re.DOTALL)
+
+
+def test_a_person_is_let_in_with_a_token_and_a_budget_in_one_form(browser):
+    browser.sign_in("tacit_ada")
+    browser.send("GET", "/")  # which opens the tables
+    form = browser.form("/people") | {"name": "dan", "role": "analyst", "tables": ["visits"], "reason": "the study"}
+    page = browser.send(
+        "POST", "/people", data={**form, "token": "1", "epsilon": "1.5", "delta": ""}, headers=HERE
+    ).text
+    assert "A token for dan, shown this once" in page
+    assert "visits: ε = 1.5" in page
+    ledger = browser.house.desk.ledger
+    assert [entry.kind for entry in ledger.entries(ledger.length() - 2)] == ["person", "token", "budget"]
+    refused = browser.send("POST", "/people", data={**form, "name": "eve", "tables": [], "epsilon": "1"}, headers=HERE)
+    assert "tick the tables" in refused.text
 
 
 def lines_below(page: str) -> list[str]:

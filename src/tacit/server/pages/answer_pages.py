@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -206,7 +206,9 @@ def _given_answer(given: Given) -> Answer:
 
 def _files(answer: Answer) -> list[tuple[str, str]]:
     """Return the files that an answer can be taken away as: their endings and their names."""
+    keys = [name for name in answer.columns if name not in answer.aggregates]
     book = [("xlsx", "Excel")] if find_spec("openpyxl") is not None and not answer.parts else []
+    book += [("crossed.xlsx", f"Excel, {keys[-1]} across")] if book and len(keys) > 1 else []
     pictures = [] if answer.parts else [("png", "PNG"), ("svg", "SVG")]
     return [("csv", "CSV"), *book, ("json", "JSON"), *pictures, ("md", "Note for the public")]
 
@@ -219,8 +221,11 @@ async def file_of(answer: Answer, kind: str) -> Response:
         return Response(write_json(json.loads(answer.to_json())), media_type="application/json")
     if kind == "md":
         return Response(str(answer.note()), media_type="text/markdown; charset=utf-8")
-    if kind == "xlsx" and not answer.parts:
-        return Response(await asyncio.to_thread(_written, answer.to_excel, "answer.xlsx"), media_type=WORKBOOK)
+    if kind in ("xlsx", "crossed.xlsx") and not answer.parts:
+        keys = [name for name in answer.columns if name not in answer.aggregates]
+        across = keys[-1] if kind == "crossed.xlsx" and keys else None
+        book = await asyncio.to_thread(_written, partial(answer.to_excel, columns=across), "answer.xlsx")
+        return Response(book, media_type=WORKBOOK)
     if kind not in PICTURES:
         raise unknown("answer")
     picture = await asyncio.to_thread(_picture, write_json(answer_record(answer)), kind)

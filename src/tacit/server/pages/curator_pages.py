@@ -11,18 +11,17 @@ from typing import Any
 from fastapi import Request, Response
 from starlette.datastructures import FormData
 
+from tacit.errors import InvalidParameter
 from tacit.json_wire import write_json
 from tacit.ledger import Person
 from tacit.options import read_wording
 from tacit.privacy import show
 from tacit.server import curating
-from tacit.server.access import require
 from tacit.server.desk import Desk, told
-from tacit.server.pages.page_look import budget_bars, lines_of_plan
+from tacit.server.pages.page_look import budget_bars, lines_of_plan, outlook_of
 from tacit.server.pages.visits import Guest, Visitors
 from tacit.server.pages.wording_of_forms import Chosen, sql_of
 from tacit.server.problems import Problem
-from tacit.server.records import facts_read
 
 PARTS = (2, 5, 10, 20)  # the preview of a budget
 COLUMNS_MAX = 200
@@ -54,16 +53,34 @@ class CuratorPages:
         return await self._people_page(await self._curator(request))
 
     async def let_in(self, request: Request) -> Response:
-        """Let a person in, say anew what they may do, or end their time."""
+        """Let a person in, with a token and budgets of their own if these are wanted; or end their time."""
         guest = await self._curator(request)
         form = await guest.form()
         record = _filled(form, "name", "role", "until", "reason")
-        if form.getlist("tables"):
-            record["tables"] = [str(each) for each in form.getlist("tables")]
+        tables = [str(each) for each in form.getlist("tables")]
         if form.get("end"):
             record = {**_filled(form, "name", "reason"), "end": True}
+        elif tables:
+            record["tables"] = tables
         done, problem = await self._act(lambda: curating.let_in(self.desk, guest.person, record))
-        return await self._people_page(guest, problem, said=done)
+        shown: dict[str, Any] = {"said": done, "name": record.get("name"), "tables_of_new": tables}
+        if problem is None and form.get("token") and not form.get("end"):
+            owner = _filled(form, "name", "until", "reason")
+            shown["made"], problem = await self._act(lambda: curating.make_token(self.desk, guest.person, owner))
+        amounts = _filled(form, "epsilon", "delta")
+        if problem is None and "epsilon" in amounts:
+            granted, problem = await self._act(lambda: self._grant_each(guest.person, tables, form, amounts))
+            shown["budgets"] = granted or ()
+        return await self._people_page(guest, problem, **shown)
+
+    def _grant_each(
+        self, curator: Person, tables: list[str], form: FormData, amounts: Mapping[str, str]
+    ) -> list[dict[str, Any]]:
+        """Set the same budget for a person on each of these tables, an entry each."""
+        if not tables:
+            raise InvalidParameter("a budget is of one table\nhint: tick the tables that it is for")
+        record = {"analyst": str(form.get("name")).strip(), **_filled(form, "reason"), **amounts}
+        return [curating.grant(self.desk, curator, {"table": table, **record}) for table in tables]
 
     async def token(self, request: Request) -> Response:
         """Make a token: only this page shows its secret."""
@@ -83,7 +100,7 @@ class CuratorPages:
 
     async def _people_page(self, guest: Guest, problem: Problem | None = None, **values: Any) -> Response:
         listed = await self.desk.aside(lambda: curating.listed(self.desk))
-        shown = {"made": None, "said": None, "name": None} | values
+        shown = {"made": None, "said": None, "name": None, "budgets": (), "tables_of_new": ()} | values
         return guest.page("people.html", problem, tables=list(self.desk.file.tables), **listed, **shown)
 
     # --- budgets ---
@@ -155,10 +172,8 @@ class CuratorPages:
             try:
                 body = write_json({"sql": sql, "epsilon": each})
                 planned = await self.desk.plan(person, table, read_wording(body, may_answer=False))
-                lines = [
-                    line for line in lines_of_plan(planned["text"]) if line["label"] in ("Error", "Expected error")
-                ]
-                close = "; ".join(words for line in lines for words in (line["words"], *line["finer"]) if words)
+                outlook = outlook_of(lines_of_plan(planned["text"]))
+                close = " ".join(filter(None, (outlook.line, outlook.group))) or "the answer states it"
             except Exception as error:  # noqa: BLE001 - `told` decides what of it may be seen
                 close = told(error).detail
             rows.append({"questions": parts, "epsilon": each, "error": close})
@@ -173,15 +188,6 @@ class CuratorPages:
             if registered is not None and entry.kind == "charge" and record["table"] == registered.id:
                 last = record.get("about", last)
         return last
-
-    # --- what was learned ---
-
-    async def facts(self, request: Request) -> Response:
-        """Show what was learned of a table, and for how much."""
-        guest, table = await self.who(request), request.path_params["table"]
-        require(guest.person, "audit", table)
-        found = await self.desk.aside(lambda: facts_read(self.desk, guest.person, table))
-        return guest.page("facts.html", table=table, facts=found)
 
     # --- declare a table ---
 
@@ -220,6 +226,7 @@ class CuratorPages:
             allowed=bool(self.desk.sources),
             sources=await self.desk.aside(lambda: curating.files_under(self.desk)),
             done=done,
+            tables=list(self.desk.file.tables),
         )
 
 

@@ -47,7 +47,7 @@ def add_pages(app: FastAPI, desk: Desk, visits: Visits) -> None:
         ("/history/{number}/answer.{kind}", answers.kept_as, get),
         ("/ledger", ledger.ledger, get),
         ("/ledger/{number}", ledger.entry, get),
-        ("/tables/{table}/facts", curator.facts, get),
+        ("/tables/{table}/facts", ledger.health, get),
         ("/tables/{table}/grants", curator.grants, get),
         ("/tables/{table}/grants", curator.granted, post),
         ("/people", curator.people, get),
