@@ -251,6 +251,23 @@ def test_the_stream_moves_at_most_by_the_rounded_coefficients_wherever_a_person_
         assert int(((weights @ own) ** 2).sum()) <= plan.moves_squared
 
 
+def test_rows_that_change_between_steps_move_a_stream_as_one_more_stream_would_for_each_change():
+    plan = RunningPlan("id", None, Column("day"), march(1), 40, 2)
+    weights = np.array(
+        [[plan.coefficients[t - s] if s <= t else 0 for s in range(40)] for t in range(40)], dtype=object
+    )
+    some = np.random.default_rng(8)
+    for changes in (0, 1, 3, 39):
+        for _ in range(30):
+            ends = [*np.sort(some.choice(np.arange(1, 40), changes, replace=False)), 40]
+            moved, first = 0, 0
+            for end in ends:  # between two changes all steps read the same parts of a person
+                early = some.integers(first, end, 2) if some.random() < 0.5 else np.array([first, first])
+                moved += sum(int(each) ** 2 for each in (weights @ np.bincount(early, minlength=40))[first:end])
+                first = end
+            assert moved <= (changes + 1) * plan.moves_squared
+
+
 def test_totals_without_noise_are_the_running_sums_whatever_the_rounding_of_coefficients():
     plan = RunningPlan("id", None, Column("day"), march(1), 700, 1)
     counts = np.random.default_rng(6).integers(0, 10**6, 700)

@@ -52,6 +52,8 @@ MODULES = (
     "tacit_gauntlet.ledger.races",
     "tacit_gauntlet.ledger.sampled",
     "tacit_gauntlet.ledger.signed",
+    "tacit_gauntlet.ledger.stream_mutants",
+    "tacit_gauntlet.ledger.streams",
     "tacit_gauntlet.ledger.trust_mutants",
     "tacit_gauntlet.local.clients",
     "tacit_gauntlet.local.estimates",

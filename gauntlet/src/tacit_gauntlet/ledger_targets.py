@@ -101,4 +101,11 @@ LEDGER_TARGETS: dict[str, str | tuple[str, ...]] = {
     "waited_for": "tacit.ledger.reservation:waited_for",
     "Call.rest_after": "tacit.ledger.set_aside:CallInProgress.rest_after",
     "Draft.set_aside": "tacit.ledger.draft:LedgerDraft.set_aside",
+    "Ledger.steps": "tacit.ledger.ledger:Ledger.steps",
+    "Ledger.add_step": "tacit.ledger.ledger:Ledger.add_step",
+    "write of a step": "tacit.ledger.ledger:add_step",
+    "Step": "tacit.ledger.steps:Step",
+    "numbers of a step": "tacit.asking.running:release_integers",
+    "moves of a stream": "tacit.plan.running_days:RunningPlan.moves_squared",
+    "rows of days": "tacit.engine.embedded:running_relation",
 }

@@ -53,6 +53,7 @@ STARTS_AT_ZERO: Mapping[str, bool] = {
     "correlation": False,
     "quantile": False,
     "computed": False,
+    "running": True,
 }
 QUANTILE = re.compile(r"(?P<stem>.+)_p(?P<percent>\d+(?:_\d+)?)")
 
@@ -80,6 +81,8 @@ def _panels_of(answer: Answer, *, narrow: bool = False) -> Spec:
     what = ", ".join(name for name, _ in _panels(answer)) + (f" by {', '.join(keys)}" if keys else "")
     facts = answer.facts
     parts = [f"± at {float(facts.confidence) * 100:g} %", amounts(facts), f"protects {facts.unit}"]
+    if any(panel.kind == "band" for panel in drawn.panels):
+        parts.append("shaded: the interval of each day")
     if any(panel.kind == "fan" for panel in drawn.panels) and drawn.axis is not None:
         parts.append("shaded: between quantiles, palest or thin: intervals of the outermost, dark: of the middle")
     notes = ["; ".join([*parts, *([drawn.cut] if drawn.cut else [])])]
@@ -261,6 +264,8 @@ def _panel(
             cells.append(SheetCell(label, place, group, at, start, end, text, percent))
     if len(members) > 1:
         return Panel(name, "fan", tuple(cells))
+    if answer.kinds.get(name) == "running":
+        return Panel(name, "band", tuple(cells))
     return Panel(name, "bar" if _starts_at_zero(answer, members[0]) else "point", tuple(cells))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
@@ -75,8 +75,18 @@ def _table_lines(answer: Answer, *, whole: bool = False) -> list[str]:
     Console(file=out, width=max(80, width), color_system=None, force_jupyter=False).print(table)
     lines = [line.rstrip() for line in out.getvalue().splitlines()]
     if len(answer) > ROWS_SHOWN:
-        lines.append(f"… and {len(answer) - ROWS_SHOWN} more rows")
+        lines.append(f"… and {len(answer) - ROWS_SHOWN} {'earlier' if runs_on(answer) else 'more'} rows")
     return lines
+
+
+def runs_on(answer: Answer) -> bool:
+    """Whether it is of days, the last of which are shown."""
+    return "running" in answer.kinds.values()
+
+
+def shown_rows(answer: Answer, most: int | None) -> Sequence[Mapping[str, Any]]:
+    """Return the first rows; of days the last."""
+    return answer.rows[-most:] if most and runs_on(answer) else answer.rows[:most]
 
 
 TOTAL = "Total"  # the label of a key that is rolled up
@@ -155,7 +165,7 @@ def cells(
     `None` is all rows; `whole` keeps digits that an interval does not support. A cell takes about the time that the
     kernel needs for a hundred rows of the table.
     """
-    rows = answer.rows[:most]
+    rows = shown_rows(answer, most)
     percent = f"{float(answer.facts.confidence) * 100:g} %"
     head: list[tuple[str, bool]] = []
     columns: list[list[str]] = []
@@ -185,7 +195,7 @@ def keeps_digits(answer: Answer, value: Any) -> bool:
 
 def key_labels(answer: Answer, name: str, most: int | None = None) -> list[str]:
     """Return a key of the first rows for people, with a label for totals and others."""
-    values = [row[name] for row in answer.rows[:most]]
+    values = [row[name] for row in shown_rows(answer, most)]
     return [special_label(answer, name, at, value) or key_text(value) for at, value in enumerate(values)]
 
 

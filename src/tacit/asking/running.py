@@ -50,20 +50,20 @@ class RunningRows:
 
     def count_units(self) -> "Running":
         """Return the running count of units: each counts once, on the first of its days."""
-        return Running(self, 1, "count_units")
+        return Running(self, 1, "total_units")
 
     def count(self, *, rows_per_unit: int | None = None) -> "Running":
         """Return the running count of rows: of each unit the first `rows_per_unit`, in the order of their days."""
         declared = self.session.declaration.rows_per_unit
         if self.plan.unit is None:
-            return Running(self, 1, "count")
+            return Running(self, 1, "total_rows")
         cap = declared if rows_per_unit is None else whole(rows_per_unit, name="rows_per_unit")
         if not isinstance(cap, int):
             raise QueryRefused(
                 "a running count of rows needs the most rows that one unit counts for: a cap of k takes k times the"
                 " noise\nhint: running('day', until=...).count(rows_per_unit=2), or count_units()"
             )
-        return Running(self, cap, "count")
+        return Running(self, cap, "total_rows")
 
 
 @dataclass(frozen=True, repr=False)
@@ -155,7 +155,7 @@ class Running:
             session = self.session
             session.ledger.require_may_ask(payer.registered, session.asker(analyst))
             payment = Payment(
-                cost.events, self._key, asked=cost.asked, loss=cost.asked, analyst=analyst, words=self._words
+                cost.events, self._key, asked=cost.asked, loss=cost.asked, analyst=analyst, words=self.words
             )
             with holding(session.hold), payer.spend(payment) as charge:
                 if charge.stored is None:
@@ -200,7 +200,7 @@ class Running:
         return self._answer(started, self.session.ledger.steps(started.receipt.charge), level, analyst)
 
     def __repr__(self) -> str:
-        return printable(f"<{self._words}; .plan(epsilon=1) is free, .start(epsilon=1) is charged, .step() is free>")
+        return printable(f"<{self.words}; .plan(epsilon=1) is free, .start(epsilon=1) is charged, .step() is free>")
 
     # ---- The stream in the ledger.
 
@@ -276,8 +276,9 @@ class Running:
         return self.of.plan.unit or "row"
 
     @property
-    def _words(self) -> str:
-        what = "rows" if self.name == "count" else "units"
+    def words(self) -> str:
+        """The count in words."""
+        what = "rows" if self.name == "total_rows" else "units"
         return f"running count of {what} of {self.session.declaration.name} by {self._column}, until {self.of.until}"
 
     @property
@@ -288,7 +289,7 @@ class Running:
     def _counts(self) -> str:
         if self.of.plan.unit is None:
             return "each row, on its day"
-        if self.name == "count_units":
+        if self.name == "total_units":
             return f"each {self._unit} once, on the first of its days"
         rows = "row" if self.rows_per_unit == 1 else f"{self.rows_per_unit:,} rows"
         return f"of each {self._unit} the first {rows}, in the order of days"
@@ -299,7 +300,7 @@ class Running:
         zone = "" if rows.zone is None else f", {rows.zone}"
         fit = cost.fit
         return [
-            f"Plan for a {self._words}: free, and no row is read.",
+            f"Plan for a {self.words}: free, and no row is read.",
             f"Counts: {self._counts()}.",
             f"Days: {rows.since} to {rows.day(rows.days - 1)} ({rows.days:,}{zone}). Rows of other days, and rows"
             f" without {self._column}, do not count.",
@@ -330,7 +331,9 @@ class Running:
         where: Mapping[str, Any] = {"ledger": receipt.ledger, "entry": receipt.number, "hash": receipt.hash}
         level_words = f"{float(level) * 100:g} %"
         cap = (
-            f" Rows beyond {self.rows_per_unit:,} of one {self._unit} are not counted." if self.name == "count" else ""
+            f" Rows beyond {self.rows_per_unit:,} of one {self._unit} are not counted."
+            if self.name == "total_rows"
+            else ""
         )
         paid = f"ε {brief(started.asked.epsilon)}, δ {brief(started.asked.delta)}"
         info = AnswerInfo(

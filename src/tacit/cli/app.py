@@ -28,6 +28,7 @@ from tacit.cli import (
     local,
     model,
     people,
+    running,
     serve,
 )
 from tacit.cli.outside import Commands
@@ -60,6 +61,7 @@ app.command(name="plan")(ask.plan)
 app.command(name="learn")(learn.learn)
 app.command(name="facts")(learn.facts)
 app.add_typer(model.app, name="model")
+app.add_typer(running.app, name="running")
 app.add_typer(budget.app, name="budget")
 app.add_typer(people.app, name="people")
 app.add_typer(ledger.app, name="ledger")

@@ -40,6 +40,9 @@ def running_relation(plan: RunningPlan, table: sql.Relation, kinds: Mapping[str,
         return dated.group_by(DAY).agg(**{COUNTED: dated.count().cast("int64")})
     dated = kept.select(**columns, **{UNIT: unit_value(kept, plan.unit, kinds)})
     dated = dated.filter(dated[DAY].notnull())
+    if plan.rows_per_unit == 1:
+        first = dated.group_by(UNIT).agg(**{DAY: dated[DAY].min()})
+        return first.group_by(DAY).agg(**{COUNTED: first.count().cast("int64")})
     daily = dated.group_by(UNIT, DAY).agg(**{_ROWS: dated.count().cast("int64")})
     before = daily[_ROWS].sum().over(sql.window(group_by=[UNIT], order_by=[daily[DAY]])).cast("int64")
     added = daily.select(DAY, _ROWS, **{_SO_FAR: before})

@@ -65,7 +65,7 @@ class Panel:
     """An aggregate, or the quantiles of one column together."""
 
     name: str
-    kind: Literal["bar", "point", "fan"]
+    kind: Literal["bar", "point", "fan", "band"]
     cells: tuple[SheetCell, ...]
 
 
@@ -225,6 +225,13 @@ def _scale_marks(panel: Panel, *, coloured: bool, size: float, title: str | None
             for ends, opacity in shades
         ]
         return [*areas, *_middle_marks(panel, "y")]
+    if panel.kind == "band":  # many days: a line in the area of its intervals
+        area = {"y": _number_channel("low", title, zero=True), "y2": {"field": "high"}}
+        middle = {"y": _number_channel("value", title, zero=True)}
+        return [
+            {"mark": {"type": "area", "color": BLUE, "opacity": 0.25}, "encoding": area},
+            {"mark": {"type": "line", "color": BLUE, "strokeWidth": 1.5}, "encoding": middle},
+        ]
     if panel.kind == "bar" and not coloured:
         mark = {"type": "bar", "color": SKY, "opacity": 0.85, "size": size}
         bars = {"mark": mark, "encoding": {"y": _number_channel("value", title, zero=True)}}

@@ -6,7 +6,7 @@ running sum, in whole steps, so that the move of one unit is a whole number too 
 """
 
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from functools import cached_property, lru_cache
 from itertools import pairwise
 
@@ -90,8 +90,10 @@ class RunningPlan:
     @cached_property
     def rows_of_days(self) -> tuple[DaysInRow, ...]:
         """All days in order, in UTC for instants and otherwise as clocks show them, without days that a zone skips."""
-        zone = zone_of(self.zone) if self.is_instant and self.zone is not None else UTC
-        midnights = (datetime.combine(self.day(index), datetime.min.time()) for index in range(self.days + 1))
+        midnights = [datetime.combine(self.day(index), datetime.min.time()) for index in range(self.days + 1)]
+        if not self.is_instant or self.zone is None:
+            return (DaysInRow(midnights[0], midnights[-1], 0, are_whole=True),)
+        zone = zone_of(self.zone)
         found: list[DaysInRow] = []
         for index, (begin, end) in enumerate(pairwise(begin_in_utc(each, zone) for each in midnights)):
             is_whole = end - begin == _DAY

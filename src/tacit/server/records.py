@@ -150,7 +150,7 @@ def _charge_of(ledger: Ledger, entry: Entry) -> dict[str, Any]:
     found: Entry | None = entry
     if found is not None and found.kind == "fact":
         found = ledger.entry(int(found.record["answer"]))
-    if found is not None and found.kind in {"answer", "attempt"}:
+    if found is not None and found.kind in {"answer", "attempt", "step"}:
         found = ledger.entry(int(found.record["charge"]))
     return {"table": None, "analyst": None} if found is None else found.record
 
