@@ -36,7 +36,6 @@ from tacit.query import (
     RowWise,
     SomeUnits,
     TableRows,
-    UnitAggregate,
     declaration_of,
     is_public,
     kind_of,
@@ -169,7 +168,11 @@ class _UnitRows:
         who = {self.unit: plain_unit(unit_value(kept, self.unit, kinds))}
         who |= {key.name: to_sql(key.expression, kept, kinds) for key in relation.keys}
         self.who = list(who)
-        self.added = [_added_by_unit(output.name, output.aggregate, kinds) for output in relation.outputs]
+        self.added = []
+        for output in relation.outputs:
+            of = output.aggregate.expression
+            kind, result = None if of is None else kind_of(of, kinds), unit_aggregate_kind(output.aggregate, kinds)
+            self.added.append(Added(output.name, output.aggregate, kind, result, STEP_BITS))
         values = {each.name: _row_value(each, kept, kinds) for each in self.added if each.kind is not None}
         self.table = kept.select(**(who | values))
 
@@ -179,11 +182,6 @@ class _UnitRows:
             return self.table.distinct()
         outputs = {each.name: _aggregated(each, self.table) for each in self.added}
         return self.table.group_by(self.who).agg(**outputs)
-
-
-def _added_by_unit(name: str, aggregate: UnitAggregate, kinds: Mapping[str, Kind]) -> Added:
-    kind = None if aggregate.expression is None else kind_of(aggregate.expression, kinds)
-    return Added(name, aggregate, kind, unit_aggregate_kind(aggregate, kinds), STEP_BITS)
 
 
 def _unit_facts(unit: sql.Typed) -> ColumnFacts:

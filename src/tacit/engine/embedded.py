@@ -277,10 +277,8 @@ def is_digest(part: Any) -> bool:
 
 
 def _table_of(found: pa.Table, plan: Plan, names: list[str]) -> ExactTable:
-    return (_found_groups if plan.public_keys is None else _listed_groups)(found, plan, names)
-
-
-def _found_groups(found: pa.Table, plan: Plan, names: list[str]) -> ExactTable:
+    if plan.public_keys is not None:
+        return _listed_groups(found, plan, names)
     columns = [found.column(key_name(index)).to_pylist() for index in range(len(plan.keys))]
     keys: list[tuple[Scalar, ...]] = [tuple(to_scalar(part) for part in key) for key in zip(*columns, strict=True)]
     return ExactTable(keys, {name: _integers(found, name) for name in names})

@@ -47,8 +47,7 @@ NO_COLUMNS: Mapping[str, Expression] = MappingProxyType({})
 def exact_relation(
     plan: Plan, table: sql.Relation, kinds: Mapping[str, Kind], salt: str, listed: sql.Relation | None
 ) -> sql.Relation:
-    """Return one row for each group, named by its index in `listed` or its keys, with its exact sums as text, which is
-    never too narrow."""
+    """Return one row for each group, named by its index in `listed` or its keys, with its exact sums as text."""
     if plan.unit is None:
         return _each_row_its_own(plan, table, kinds, listed)
     rows, keys = counted_rows(plan, table, kinds, listed)
@@ -69,8 +68,7 @@ def counted_rows(
     listed: sql.Relation | None,
     more: Mapping[str, Expression] = NO_COLUMNS,
 ) -> tuple[sql.Relation, list[str]]:
-    """Return the rows of units and listed keys as (unit, keys, values in steps), and expressions in `more`, NaN as
-    NULL."""
+    """Return the rows of units and listed keys as (unit, keys, values in steps), with expressions in `more`."""
     kept = rows_of_units(table, plan.unit, plan.where, kinds)
     columns = {key_name(index): leaving(to_sql(key.expression, kept, kinds)) for index, key in enumerate(plan.keys)}
     keys = list(columns)

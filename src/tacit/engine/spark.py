@@ -275,8 +275,7 @@ def _probe() -> Any:
 
 
 def labels_for(parts: int) -> tuple[int, ...]:
-    """Return a number for each part, such that Spark's hash sends each to its own partition: only balance depends on
-    it."""
+    """Return a number for each part, such that Spark's hash sends each to its own partition, for balance only."""
     labels: dict[int, int] = {}
     label = 0
     while len(labels) < parts:

@@ -19,7 +19,6 @@ from tacit.query import (
     TIMESTAMP,
     Expression,
     Kind,
-    Pattern,
     Value,
     Wild,
     decimal,
@@ -62,8 +61,17 @@ def _in(call: TranslatedCall) -> sql.Typed:
 
 
 def _like(call: TranslatedCall) -> sql.Typed:
-    _, pattern, *escape = call.call.arguments
-    return _matches(call.cells[0].value, pattern_parts(pattern, escape[0] if escape else None))
+    _, given, *escape = call.call.arguments
+    text, pattern = call.cells[0].value, pattern_parts(given, escape[0] if escape else None)
+    if pattern.escape is None:
+        return text.like("".join(part.value if isinstance(part, Wild) else part for part in pattern.parts))
+    return text.re_search("(?s)^" + "".join(_as_regular(part) for part in pattern.parts) + "$")
+
+
+def _as_regular(part: str | Wild) -> str:
+    if isinstance(part, Wild):
+        return ".*" if part is Wild.ANY else "."
+    return "".join(each if each.isalnum() or not each.isascii() else f"\\x{ord(each):02x}" for each in part)
 
 
 def _sum_sql(operate: Callable[[sql.Typed, sql.Typed], sql.Typed]) -> Run:
@@ -127,24 +135,6 @@ def _cast(run: Callable[[Cell, Kind], sql.Typed]) -> Run:
     return lambda call: run(call.cells[0], call.kind)
 
 
-def _matches(text: sql.Typed, pattern: Pattern) -> sql.Typed:
-    if pattern.escape is None:
-        return text.like("".join(part.value if isinstance(part, Wild) else part for part in pattern.parts))
-    return text.re_search("(?s)^" + "".join(_regular(part) for part in pattern.parts) + "$")
-
-
-def _regular(part: str | Wild) -> str:
-    if isinstance(part, Wild):
-        return ".*" if part is Wild.ANY else "."
-    return "".join(_plain_sql(character) for character in part)
-
-
-def _plain_sql(character: str) -> str:
-    if character.isalnum() or not character.isascii():
-        return character
-    return f"\\x{ord(character):02x}"
-
-
 _WIDE = 19
 
 
@@ -176,7 +166,8 @@ def _round(call: TranslatedCall) -> sql.Typed:
         return settle_int(rounded) if call.kind.type == "int" else rounded.cast(type_name(call.kind))
     if places:
         return cell.value.cast(type_name(call.kind))
-    return settle_int(_nearest(cell))
+    nearest = decimal(cell.kind.digits - cell.kind.scale + 1, 0)  # halves away from 0
+    return settle_int(cell.value.cast(type_name(nearest)) if cell.kind.scale else cell.value)
 
 
 def _whole_sql(value: sql.Typed) -> sql.Typed:
@@ -190,12 +181,6 @@ def _round_float(value: sql.Typed, places: int) -> sql.Typed:
     back = _whole_sql(scaled) / power if places > 0 else _whole_sql(scaled) * power
     # NaN is not below anything, so it stays
     return sql.cases((scaled.abs() < _float(_WHOLE_FROM), back), else_=value)
-
-
-def _nearest(cell: Cell) -> sql.Typed:
-    """A decimal's nearest whole number, halves away from 0, as a decimal without places."""
-    kind = cell.kind
-    return cell.value.cast(type_name(decimal(kind.digits - kind.scale + 1, 0))) if kind.scale else cell.value
 
 
 def _round_left_of_point(cell: Cell, zeros: int) -> sql.Typed:

@@ -392,8 +392,7 @@ Ends = Sequence[tuple[int, Plan]]
 def learning_in_words(
     plan: Plan, wanted: Sequence[WantedFact], loss: Loss, parts: Mapping[str, Ends], confidence: Fraction
 ) -> str:
-    """Return the facts still to learn for a plan, its expected errors and cost; `parts` names several questions'
-    plans."""
+    """Return the facts still to learn for a plan, its expected errors and cost; `parts` names questions' plans."""
     learned = sum((each.plan.spend.epsilon for each in wanted), Fraction(0))
     whole = plan.spend.epsilon + learned
     lines = [

@@ -459,8 +459,7 @@ ANYWAY = "to answer anyway, accept_noise=True (--accept-noise)"
 
 
 def refuse_useless(plans: Sequence[Plan], rows: int | None, confidence: Fraction) -> None:
-    """Refuse a question, not charged yet, with a number that would be mostly noise; `rows` is the most rows, if
-    public."""
+    """Refuse a question, before its charge, with a number that would be mostly noise; `rows`: the most, if public."""
     found = useless_words(plans, rows, confidence)
     if found is not None:
         problem, mend = found

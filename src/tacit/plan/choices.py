@@ -46,8 +46,7 @@ class UnitBounds:
 
 
 def with_quantiles_of(query: Query, declaration: Declaration) -> Query:
-    """Return the question with its open quantiles decided: of rows if the bounds for that are declared, else of
-    people."""
+    """Return the question with its open quantiles decided: of rows if bounds for that are declared, else people."""
     alone = isinstance(declaration.unit, RowUnit)
     bounded = declaration.rows_per_unit is not None and (not query.keys or declaration.groups_per_unit is not None)
     usual: QuantileOf = "rows" if alone or bounded else "people"

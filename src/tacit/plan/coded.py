@@ -346,8 +346,7 @@ class MomentBlock:
 
 @dataclass(frozen=True)
 class Moments:
-    """The products of coded columns and of values with each other, or with a target, of rows with all `known`
-    values."""
+    """The products of coded columns and values with each other, or with a target, of rows with all `known` values."""
 
     columns: tuple[int, ...]
     values: tuple[int, ...]

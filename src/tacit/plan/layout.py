@@ -417,8 +417,7 @@ def _lay_out_distinct(layout: Layout, output: Output) -> None:
 
 
 def _counted_output(layout: Layout, output: Output) -> PlannedOutput:
-    """Return COUNT(*) or a count of units, from the release that holds it: either one if a unit has one row in a
-    group."""
+    """Return COUNT(*) or a count of units, from the release that holds it: any, if a unit has one row in a group."""
     found: dict[type[CountRows | CountUnits], int] = {
         CountUnits if parts == UNITS else CountRows: at
         for at, parts in enumerate(layout.released)

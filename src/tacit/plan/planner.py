@@ -147,8 +147,7 @@ PASSES: tuple[Pass, ...] = (
 
 
 def make_plan(query: Query, declaration: Declaration, spend: Spend, facts: Facts = NO_FACTS) -> Plan:
-    """Return the plan of a checked question, from public facts and facts that were learned; refuse one that lacks a
-    bound."""
+    """Return the plan of a checked question, from public and learned facts; refuse one that lacks a bound."""
     if query.levels:
         groups = replace(query, levels=())
 
@@ -241,8 +240,7 @@ def _decided(value: Found | None) -> Found:
 def plan_with_room(
     query: Query, declaration: Declaration, spend: Spend, admits: Callable[[Plan], bool], facts: Facts = NO_FACTS
 ) -> Plan:
-    """Return the plan of the noise that errs less, or of the other if the noise is open and the budget has room only
-    for that."""
+    """Return the plan of the noise that errs less, or of the other if only that has room and the noise is open."""
     plan = make_plan(query, declaration, spend, facts)
     if spend.noise is not None or spend.delta_rho == 0 or admits(plan):
         return plan

@@ -90,7 +90,7 @@ from tacit.query.kind import (
 from tacit.query.language.catalogue import written_forms
 from tacit.query.language.named_functions import POSITION_MAX
 from tacit.query.limits import PUBLIC_KEYS_MAX, limit_cells
-from tacit.query.literal import Pattern, Wild, key_value, pattern_parts
+from tacit.query.literal import Wild, key_value, pattern_parts
 from tacit.query.nodes import (
     PLACES,
     Aggregate,

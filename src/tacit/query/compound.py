@@ -100,8 +100,7 @@ def _of_level(query: Query, level: tuple[str, ...]) -> Query:
 
 
 def listed_keys(query: Query, declaration: Declaration) -> tuple[tuple[Scalar, ...], ...] | None:
-    """Return the groups of a question that shows only keys and reads no number, if all of them are public: it is
-    free."""
+    """Return the groups of a question that shows only keys and no number, if all are public: it is free then."""
     after = query.after
     read = frozenset().union(*map(columns_of, after.parts))
     if not after.shown or not query.keys or not read.isdisjoint(output.name for output in query.outputs):
@@ -194,8 +193,7 @@ def _time_part(expression: Expression) -> tuple[Expression, str | None]:
 
 
 def with_listed_others(query: Query, shown: tuple[tuple[Scalar, ...], ...]) -> Query:
-    """Return a question for shown groups and others as one with listed groups: a key is NULL in rows that are not
-    shown."""
+    """Return a question for shown groups and others as one with listed groups; other rows have NULL keys."""
     whole = tuple(key for key in shown if None not in key)
     keys = tuple(_key_beside(query.keys, place, whole) for place in range(len(query.keys)))
     listed = tuple(_with_others(whole, (), len(keys)))

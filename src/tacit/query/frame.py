@@ -368,12 +368,10 @@ def _columns_of_frame(keys: object, names: Sequence[str]) -> list[list[Any]] | N
         raise QueryRefused(
             f"the frame of keys lacks the column '{missing[0]}'{did_you_mean(missing[0], map(str, known))}"
         )
-    return [_plain_list(frame[name]) for name in names]
-
-
-def _plain_list(column: Any) -> list[Any]:
-    listed = column.to_list() if hasattr(column, "to_list") else column.to_pylist()
-    return [_plain_name(value) for value in listed]
+    columns = (frame[name] for name in names)
+    return [
+        list(map(_plain_name, each.to_list() if hasattr(each, "to_list") else each.to_pylist())) for each in columns
+    ]
 
 
 def _plain_name(value: Any) -> Any:

@@ -4,9 +4,10 @@ might not fit 38 digits is refused from the question, so rows cannot overflow it
 from dataclasses import dataclass
 from datetime import date, datetime
 from fractions import Fraction
+from math import isfinite
 
 from tacit.errors import QueryRefused
-from tacit.query.nodes import Scalar, Type, Value
+from tacit.query.nodes import Type, Value
 from tacit.tables import ColumnFacts
 
 DIGITS_MAX = 38
@@ -66,25 +67,9 @@ def kind_of_column(name: str, facts: ColumnFacts) -> Kind:
 
 def kind_of_value(value: Value) -> Kind:
     """Return the kind of a constant; an exact number's kind has exactly the digits that it needs."""
-    if value.type == "int":
-        return Kind("int", len(str(abs(int_of(value.value)))))
-    if value.type == "decimal":
-        return _decimal_kind(fraction_of(value.value))
-    return kind_of_type(value.type)
-
-
-def int_of(value: Scalar) -> int:
-    """Return a constant that is known to be an int."""
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise QueryRefused("a constant is declared an int, but is not one\nhint: give the number without a type")
-    return value
-
-
-def fraction_of(value: Scalar) -> Fraction:
-    """Return a constant that is known to be an exact number."""
-    if isinstance(value, bool) or not isinstance(value, int | Fraction):
-        raise QueryRefused("a constant is declared a decimal, but is not one\nhint: give it as a Fraction")
-    return Fraction(value)
+    if value.type not in ("int", "decimal") or not isinstance(value.value, int | Fraction):
+        return kind_of_type(value.type)
+    return _decimal_kind(Fraction(value.value)) if value.type == "decimal" else Kind("int", len(str(abs(value.value))))
 
 
 def common(left: Kind, right: Kind, *, where: object) -> Kind:
@@ -162,7 +147,9 @@ def value_of(constant: object) -> Value:
     if isinstance(constant, int | Fraction):
         return _exact_value(Fraction(constant))
     if isinstance(constant, float):
-        return _float_value(constant)
+        if not isfinite(constant):
+            raise QueryRefused("a constant must be a finite number\nhint: write a number such as 1e300")
+        return Value(constant + 0.0, "float")
     if isinstance(constant, str):
         return Value(constant, "text")
     if isinstance(constant, datetime):
@@ -180,9 +167,3 @@ def _exact_value(exact: Fraction) -> Value:
     value = Value(exact, "decimal")
     kind_of_value(value)
     return value
-
-
-def _float_value(number: float) -> Value:
-    if number != number or number in (float("inf"), float("-inf")):
-        raise QueryRefused("a constant must be a finite number\nhint: write a number such as 1e300")
-    return Value(number + 0.0, "float")

@@ -97,8 +97,7 @@ def nodes_of(expression: Expression) -> int:
 
 
 def limit_work(query: Query, kinds: Mapping[str, Kind], within: int = 0) -> None:
-    """Refuse a checked question with expressions that take too long for a row, which has taken `within` steps
-    before."""
+    """Refuse a checked question with expressions that take too long for a row, after `within` steps before it."""
     shared = [*([] if query.where is None else [query.where]), *(key.expression for key in query.keys)]
     asked = [output.aggregate for output in query.outputs]
     own = [part for each in asked for part in (each.expression, each.other) if part is not None]

@@ -106,8 +106,7 @@ def question_record(query: Query) -> dict[str, Any]:
 
 
 def question_from(record: object, declaration: Declaration, within: int = 0) -> Query:
-    """Return the checked question that `question_record` wrote, or refuse it, from public facts: every error is
-    free."""
+    """Return the checked question that `question_record` wrote, or refuse it; every error is public and free."""
     with _as_doors_make():
         query = _query(record)
         _refuse_others(query, declaration)

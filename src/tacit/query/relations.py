@@ -108,8 +108,7 @@ def expressions_of(relation: PerUnit) -> list[Expression]:
 
 
 def declaration_of(relation: Relation, declarations: Mapping[str, Declaration]) -> Declaration:
-    """Return the public facts about a relation, from the declarations of its tables by name, of public ones by
-    digest."""
+    """Return the public facts about a relation, given those of its tables by name, of public ones by digest."""
     if isinstance(relation, TableRows):
         return declarations[relation.name]
     if isinstance(relation, PublicRows):

@@ -65,8 +65,7 @@ def is_ibis(source: object) -> bool:
 
 
 def named_by_ibis(table: Any) -> sql.Stored:
-    """Return the table of DuckDB that a user's Ibis table names, in the user's connection; Ibis's own SQL is never
-    run."""
+    """Return the table of DuckDB that a user's Ibis table names, in its connection; Ibis's own SQL is never run."""
     named = table.op()
     kind = type(named).__name__
     if kind == "InMemoryTable":
@@ -221,8 +220,7 @@ def _stamp(path: str) -> FileStamp:
 
 
 def written_stamp(paths: Sequence[str]) -> str:
-    """Return a text that changes when a file is written or replaced: its inode and time, not its size, which shows its
-    rows."""
+    """Return a text that changes when a file is written or replaced: its inode and time, never its size."""
     return "|".join(f"{path}:{_written_at(path)}" for path in paths)
 
 

@@ -93,8 +93,7 @@ class Declaration:
         return {**record, "columns": columns, **late, **self._block()}
 
     def record(self) -> dict[str, Any]:
-        """Return the declaration as JSON, with every type and key: a client builds and refuses questions as the server
-        does."""
+        """Return the declaration as JSON, with every type and key: a client refuses questions as the server does."""
         columns = {
             name: _facts_record(facts, to_text, scalar_record) | {"scale": facts.scale, "digits": facts.digits}
             for name, facts in self.columns.items()

@@ -173,8 +173,7 @@ def described(
     others: Mapping[str, str] = NO_COLUMNS,
     readings: Sequence[CellReading] = (),
 ) -> Source:
-    """Give every column its public facts; a declared type wins. `others` are columns that cannot be read, with their
-    type."""
+    """Give every column its public facts; a declared type wins. `others` are columns that cannot be read."""
     refuse_duplicates([*table.columns, *others])
     for name in written:
         if name in others:

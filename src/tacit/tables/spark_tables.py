@@ -194,8 +194,7 @@ def _refuse_ended(session: Any) -> None:
 
 @contextmanager
 def _few_retries(session: Any) -> Iterator[None]:
-    """Have a server of Spark Connect asked a few times if it does not answer, not for ten minutes; one thread at a
-    time."""
+    """Have a server of Spark Connect asked a few times if it does not answer, not for minutes; one thread at a time."""
     if not type(session).__module__.startswith("pyspark.sql.connect"):  # of another session pyspark refuses `client`
         yield
         return

@@ -91,7 +91,11 @@ def read_blocks(plan: CodedPlan, source: Source, kinds: Mapping[str, Kind]) -> I
     plain = [is_plain(column, kinds) for column in plan.columns]
     readers = [_Reader(column, plain=each) for column, each in zip(plan.columns, plain, strict=True)]
     lists = {
-        at: sql.Lent(_list_of(column, kinds))
+        at: sql.Lent(
+            keys_to_arrow(
+                [(each,) for each in column.listed], {LISTED: kind_of(column.expression, kinds).type}, place=PLACE
+            )
+        )
         for at, column in enumerate(plan.columns)
         if len(column.listed) > COMPARED_MOST and not plain[at]
     }
@@ -136,12 +140,6 @@ def coded_relation(
         return rows
     alike = sql.least(rows.count().over(sql.window(group_by=[UNIT])), sql.literal(ROWS_MOST, "int64"))
     return rows.mutate(**{ROWS_OF_UNIT: alike.cast("int32")}).drop(UNIT)
-
-
-def _list_of(column: CodedColumn, kinds: Mapping[str, Kind]) -> pa.Table:
-    """Return a column's list as a table, each value with its place."""
-    kind = kind_of(column.expression, kinds).type
-    return keys_to_arrow([(each,) for each in column.listed], {LISTED: kind}, place=PLACE)
 
 
 def _joined_blocks(rows: sql.Relation, name: str, listed: sql.Relation, last: int) -> sql.Relation:

@@ -115,8 +115,7 @@ def as_words(column: pa.Array) -> Codes:
 
 
 class WordCoder:
-    """Codes 64-bit words (numbers, times, pairs of other codes), batch by batch, as they first come; NULL's code is
-    0."""
+    """Codes 64-bit words (numbers, times, pairs of codes), batch by batch, as they first come; NULL's code is 0."""
 
     def __init__(self, secret: Secret) -> None:
         self._secret = secret

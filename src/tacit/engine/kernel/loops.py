@@ -29,8 +29,7 @@ class BoundingRule(NamedTuple):
 
 @loop
 def scatter(hashes: Any, codes: Any, keys: Any, values: Any, bits: Any, starts: Any, rows: Any) -> None:
-    """Write rows with listed keys, sorted by the top bits of their units' hashes, and where each part begins and
-    ends."""
+    """Write rows with listed keys, sorted by the top bits of their units' hashes, and where each part begins."""
     shift = np.uint64(64 - bits)
     at = np.zeros((1 << bits) + 1, np.int64)
     for row in range(len(hashes)):

@@ -64,8 +64,7 @@ class CellRoom(NamedTuple):
 def sum_vectors(
     rows: Any, skip: Any, bits: Any, rule: BoundingRule, task: Any, vectors: Any, cell_of: Any, base: Any, out: Result
 ) -> Any:
-    """Add up whole units; return False if one has too many cells. `cell_of` and `base`, which begin as -1 and 0, are
-    kept."""
+    """Add up whole units; return False if one has too many cells. `cell_of` and `base` begin as -1 and 0."""
     parted, starts = split(rows, skip, bits)
     most = np.int64(1)
     for part in range(1 << bits):

@@ -50,12 +50,16 @@ class ExactPart:
 
 
 def to_bytes(exact_table: ExactTable, plan: Plan, most: int = BYTES_MOST) -> Iterator[bytes]:
-    """Yield an exact table of this plan as bytes, some groups at a time: about `most` bytes each, which a scheduler
-    carries."""
+    """Yield an exact table of this plan as bytes, some groups at a time: about `most`, which a scheduler carries."""
     if plan.public_keys is None:
         groups: Sequence[int] = range(len(exact_table))
     else:
-        groups = [at for at in range(len(exact_table)) if _has_any(exact_table, at)]
+        sums, steps = exact_table.sums.values(), exact_table.values.values()
+        groups = [
+            at
+            for at in range(len(exact_table))
+            if any(each[at] for each in sums) or any(len(each[at]) for each in steps)
+        ]
     for start, end in _slices(exact_table, groups, most):
         yield _written_groups(plan, exact_table, groups[start:end], exact_table.totals if start == 0 else {})
 
@@ -69,12 +73,6 @@ def _slices(exact_table: ExactTable, groups: Sequence[int], most: int) -> Iterat
     slices = np.cumsum(sizes) // most
     edges = [0, *(np.flatnonzero(np.diff(slices)) + 1).tolist(), len(groups)]
     yield from pairwise(edges)
-
-
-def _has_any(exact_table: ExactTable, at: int) -> bool:
-    return any(each[at] for each in exact_table.sums.values()) or any(
-        len(each[at]) for each in exact_table.values.values()
-    )
 
 
 def _written_groups(

@@ -140,8 +140,7 @@ def pieces_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Piece]:
 
 
 def as_stored(batches: Iterable[pa.RecordBatch], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Yield rows with the names that their columns have where they are stored, and with the same times in the zone
-    UTC."""
+    """Yield rows with the names that their columns have where they are stored, and times in the zone UTC."""
     for batch in batches:
         kinds = [
             pa.timestamp("us", "UTC") if pa.types.is_timestamp(each.type) and each.type.tz is not None else each.type
@@ -168,8 +167,7 @@ _modules = 0  # how many were imported when they were last set apart
 
 
 def set_imports_apart() -> None:
-    """Have garbage collection pass over what is imported: a worker collects after each task, which takes longer than a
-    small one."""
+    """Have garbage collection, which a worker runs after each task, pass over all that is imported."""
     global _modules
     if len(sys.modules) != _modules:
         gc.collect()

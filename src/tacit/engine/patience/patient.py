@@ -113,8 +113,7 @@ def kept_values(
 
 
 def parts_of(values: Words, first: Flags) -> Words:
-    """Return what each row adds: 1, whether it is its unit's first, and for each value 1 and its limbs, or 0 for
-    NULL."""
+    """Return what each row adds: 1, whether it is its unit's first, and for each value 1 and its limbs (NULL: 0)."""
     known = values != NO_VALUE
     inside = np.where(known, values, 0)
     columns = [np.ones(len(values), dtype=np.uint64), first.astype(np.uint64)]

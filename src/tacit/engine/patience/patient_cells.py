@@ -68,18 +68,13 @@ def _row_steps(vector: Vector, values: Words) -> Whole:
     """Return what each row adds to its cell, in steps."""
     if vector.kind == "rows" or vector.kind == "units":
         return np.ones(len(values), dtype=np.int64)
-    known: NDArray[np.bool_] = values[:, vector.column or 0] != NO_VALUE
+    column = values[:, vector.column or 0]
+    known: NDArray[np.bool_] = column != NO_VALUE
     if vector.kind == "counted":
         return known.astype(np.int64)
     if vector.kind == "centred":
-        return _about_centre(values[:, vector.column or 0], vector.centre)
+        return np.where(known, np.where(known, column, 0).astype(np.int64) - vector.centre, np.int64(0))
     assert_never(vector.kind)
-
-
-def _about_centre(values: Words, centre: int) -> Whole:
-    """Return values about a centre, 0 where there is none."""
-    known = values != NO_VALUE
-    return np.where(known, np.where(known, values, 0).astype(np.int64) - centre, np.int64(0))
 
 
 def _row_limbs(steps: Whole) -> Words:

@@ -36,8 +36,7 @@ Run = Callable[[Partition], Values]
 
 @dataclass(frozen=True)
 class WindowFunction:
-    """A window function. `reads`: a result is made of all rows of its "frame", of "one" row, or only of the rows'
-    "order"."""
+    """A window function; `reads`: a result is made of all rows of its "frame", of "one" row, or of the "order"."""
 
     form: str
     arguments: tuple[int, int]

@@ -292,15 +292,9 @@ def _asks_for_unit(right: RowReader, node: exp.Join) -> bool:
         table = None if qualifier is None else match(qualifier, right.tables)
         column = None if table is None else match(named.this, right.tables[table])
         is_unit = table is not None and column is not None and right.is_unit(right.tables[table][column])
-        if is_unit and not any(parent is node for parent in _parents(named)):
+        if is_unit and not any(each is named for each in node.walk()):
             return True
     return False
-
-
-def _parents(node: exp.Expr) -> Iterator[exp.Expr]:
-    while node.parent is not None:
-        node = node.parent
-        yield node
 
 
 def _how(node: exp.Join) -> str:
