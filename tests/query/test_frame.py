@@ -14,13 +14,9 @@ from tacit.errors import InvalidParameter, QueryRefused
 from tacit.query import frame
 from tacit.query.frame import (
     Frame,
-    add_derived,
-    add_keys,
-    add_where,
     correlation,
     count,
     count_units,
-    make_query,
     mean,
     median,
     quantile,
@@ -46,11 +42,11 @@ def imports_of(module):
 
 
 def test_both_doors_give_equal_trees():
-    frame = add_derived(START, {"decade": "CAST(age / 10 AS INT)", "next": "decade + 1"})
-    frame = add_where(add_where(frame, "age >= 18"), "ward IN ('A', 'B') AND age >= 18")
-    frame = add_keys(frame, ["decade", "sex"])
-    python = make_query(
-        frame, {"n": count(), "people": count_units(), "stay": mean("days"), "x": total("next"), "c": count("cost")}
+    frame = START.deriving({"decade": "CAST(age / 10 AS INT)", "next": "decade + 1"})
+    frame = frame.filtered("age >= 18").filtered("ward IN ('A', 'B') AND age >= 18")
+    frame = frame.grouped(["decade", "sex"])
+    python = frame.query(
+        {"n": count(), "people": count_units(), "stay": mean("days"), "x": total("next"), "c": count("cost")}
     )
     sql = parse_query(
         "SELECT CAST(age / 10 AS INT) AS decade, sex, COUNT(*) AS n, COUNT(DISTINCT patient_id) AS people, "
@@ -72,54 +68,54 @@ def test_default_names_are_of_the_word_that_was_used():
         (quantile("days", 0.9), "days_p90", "QUANTILE(days, 0.9)", "days_p90"),
         (correlation("age", "days"), "correlation_age_days", "CORR(age, days)", "corr_age_days"),
     ]:
-        assert make_query(START, [asked]).columns == (python,)
+        assert START.query([asked]).columns == (python,)
         assert parse_query(f"SELECT {text} FROM visits", VISITS).columns == (sql,)
 
 
 def test_ranges_and_steps_are_read_as_written():
-    made = make_query(START, [total("days", between=(0, 0.1), step=0.01)]).outputs[0].aggregate
+    made = START.query([total("days", between=(0, 0.1), step=0.01)]).outputs[0].aggregate
     assert made == Aggregate("sum", Column("days"), (Fraction(0), Fraction(1, 10)), Fraction(1, 100))
     with pytest.raises(InvalidParameter, match="must start with its lowest value"):
-        make_query(START, [total("days", between=(1, 0))])
+        START.query([total("days", between=(1, 0))])
 
 
 def test_a_derived_name_replaces_nothing():
     with pytest.raises(QueryRefused, match="derive cannot use the name 'AGE'"):
-        add_derived(START, {"AGE": "age + 1"})
-    frame = add_derived(START, {"a2": "age + 1"})
+        START.deriving({"AGE": "age + 1"})
+    frame = START.deriving({"a2": "age + 1"})
     with pytest.raises(QueryRefused, match="derive cannot use the name 'a2'"):
-        add_derived(frame, {"a2": "age + 2"})
+        frame.deriving({"a2": "age + 2"})
 
 
 def test_a_derived_column_is_fixed_when_it_is_made():
-    frame = add_keys(add_derived(START, {"a2": "age + 1"}), ["a2"])
+    frame = START.deriving({"a2": "age + 1"}).grouped(["a2"])
     assert frame.keys == (Key("a2", Call("+", (Column("age"), Value(1, "int")))),)
 
 
 @pytest.mark.parametrize(
     ("ask", "said"),
     [
-        (lambda: add_where(START, "patient_id = 7"), "is the unit"),
-        (lambda: add_derived(START, {"k": "patient_id + 1"}), "is the unit"),
-        (lambda: make_query(add_keys(START, ["patient_id"]), [count()]), "is the unit"),
-        (lambda: make_query(START, [total("patient_id")]), "is the unit"),
-        (lambda: add_keys(START, ["wrad"]), "did you mean 'ward'"),
-        (lambda: add_keys(add_keys(START, ["ward"]), ["sex"]), "group_by was already called"),
-        (lambda: add_keys(START, []), "group_by needs the name of a column"),
-        (lambda: make_query(START, {"n": 3}), "'n' must be an aggregate, not a int"),
-        (lambda: make_query(START, [mean("ward")]), "cannot take the mean of a text"),
-        (lambda: make_query(START, {}), "lacks an aggregate"),
-        (lambda: make_query(add_keys(START, ["blob"]), [count()]), "columns={'blob': {'type': 'text'}}"),
+        (lambda: START.filtered("patient_id = 7"), "is the unit"),
+        (lambda: START.deriving({"k": "patient_id + 1"}), "is the unit"),
+        (lambda: START.grouped(["patient_id"]).query([count()]), "is the unit"),
+        (lambda: START.query([total("patient_id")]), "is the unit"),
+        (lambda: START.grouped(["wrad"]), "did you mean 'ward'"),
+        (lambda: START.grouped(["ward"]).grouped(["sex"]), "group_by was already called"),
+        (lambda: START.grouped([]), "group_by needs the name of a column"),
+        (lambda: START.query({"n": 3}), "'n' must be an aggregate, not a int"),
+        (lambda: START.query([mean("ward")]), "cannot take the mean of a text"),
+        (lambda: START.query({}), "lacks an aggregate"),
+        (lambda: START.grouped(["blob"]).query([count()]), "columns={'blob': {'type': 'text'}}"),
         (
-            lambda: make_query(add_keys(START, ["ward"], keys=[1]), [count()]),
+            lambda: START.grouped(["ward"], keys=[1]).query([count()]),
             "public key of 'ward' is an int, but the column is a text",
         ),
-        (lambda: make_query(add_keys(START, ["ward"], keys=["A", "A"]), [count()]), "given twice"),
-        (lambda: make_query(add_keys(START, ["ward"], keys=[]), [count()]), "between 1 and"),
-        (lambda: add_keys(START, ["ward", "sex"], keys=["A"]), "needs 2 part"),
-        (lambda: add_keys(START, ["ward"], keys="AB"), "must be a list"),
+        (lambda: START.grouped(["ward"], keys=["A", "A"]).query([count()]), "given twice"),
+        (lambda: START.grouped(["ward"], keys=[]).query([count()]), "between 1 and"),
+        (lambda: START.grouped(["ward", "sex"], keys=["A"]), "needs 2 part"),
+        (lambda: START.grouped(["ward"], keys="AB"), "must be a list"),
         (
-            lambda: add_keys(START, ["ward"], keys=pd.DataFrame({"wards": ["A"]})),
+            lambda: START.grouped(["ward"], keys=pd.DataFrame({"wards": ["A"]})),
             "lacks the column 'ward'\nhint: did you mean 'wards'",
         ),
     ],
@@ -140,13 +136,13 @@ FRAMES = {
 
 @pytest.mark.parametrize("keys", FRAMES.values(), ids=FRAMES.keys())
 def test_public_keys_come_as_tuples_or_any_frame(keys):
-    made = make_query(add_keys(START, ["ward", "age"], keys=keys), [count()])
+    made = START.grouped(["ward", "age"], keys=keys).query([count()])
     assert made.public_keys == (("A", 1), (None, 2))
 
 
 def test_public_keys_are_read_as_their_column_is():
     def keys(name, given):
-        return [key for (key,) in make_query(add_keys(START, [name], keys=given), [count()]).public_keys]
+        return [key for (key,) in START.grouped([name], keys=given).query([count()]).public_keys]
 
     assert keys("days", [float("nan"), 1, Fraction(1, 2)]) == [None, 1.0, 0.5]
     assert str(keys("days", [-0.0])[0]) == "0.0"

@@ -9,7 +9,7 @@ from tacit.errors import QueryRefused
 from tacit.json_wire import read_json, write_json
 from tacit.ledger import open_ledger
 from tacit.query import parse_query, question_from, question_record
-from tacit.query.frame import Frame, add_where, make_query
+from tacit.query.frame import Frame
 from tests.kept.questions import all_asked
 from tests.kept.stage import visits
 
@@ -52,8 +52,8 @@ def test_random_conditions_come_back_as_they_were() -> None:
             "d": draw.randrange(1, 28),
         }
         parts = [draw.choice(forms).format(**words) for _ in range(draw.randrange(1, 4))]
-        frame = add_where(Frame(table.frame.declaration), " AND ".join(f"({part})" for part in parts))
-        query = make_query(frame, [tacit.count()])
+        frame = Frame(table.frame.declaration).filtered(" AND ".join(f"({part})" for part in parts))
+        query = frame.query([tacit.count()])
         assert question_from(travelled(question_record(query)), frame.declaration) == query, parts
 
 

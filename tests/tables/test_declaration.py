@@ -9,7 +9,7 @@ import tacit
 from tacit import query as language
 from tacit.asking import declared
 from tacit.errors import InvalidParameter
-from tacit.query import Frame, make_query, with_ranges
+from tacit.query import Frame, with_ranges
 
 FRAME = pd.DataFrame({"who": [1, 1, 2], "amount": [1.0, 2.0, 3.0]})
 
@@ -54,9 +54,9 @@ def test_a_public_number_is_a_whole_number(word: str, bad: object):
 
 def test_a_range_of_a_question_may_be_auto():
     frame = Frame(declared(FRAME, unit="who")[1])
-    left_open = make_query(frame, {"total": language.sum("amount")})
-    assert make_query(frame, {"total": language.sum("amount", between="auto")}) == left_open
-    given = make_query(frame, {"total": language.sum("amount", between=(0, 5))})
+    left_open = frame.query({"total": language.sum("amount")})
+    assert frame.query({"total": language.sum("amount", between="auto")}) == left_open
+    given = frame.query({"total": language.sum("amount", between=(0, 5))})
     assert with_ranges(given, {"total": "auto"}, frame.declaration) == left_open
 
 

@@ -176,7 +176,7 @@ class Table(Verbs[Question]):
                 raise InvalidParameter(f"{word} must be a list of names\nhint: {word}=['ward']")
         grouped = self.group_by(*by, keys=keys) if by else self
         asked = {f"of {column}": language.mean(column) for column in columns} | {"rows": language.count()}
-        query = language.make_query(grouped.frame, asked)
+        query = grouped.frame.query(asked)
         spend = make_spend(epsilon, None, None, self.session.registered.budget)
         with holding(self.session.hold):
             return self.session.learn(query, spend=spend, again=again, analyst=analyst)

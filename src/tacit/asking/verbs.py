@@ -18,7 +18,7 @@ from tacit.errors import InvalidParameter, QueryRefused, unknown_name
 from tacit.forecast import Wanted
 from tacit.hold import Hold
 from tacit.privacy import Number, confidence_meaning, decimal_meaning
-from tacit.query import AggregateSpec, Col, Frame, QuantileOf, Query, binned, ranked
+from tacit.query import AggregateSpec, Col, Frame, QuantileOf, Query
 
 Asked = TypeVar("Asked", bound="QuestionVerbs[Any]")
 
@@ -70,7 +70,7 @@ class Verbs(Generic[Asked]):
 
     def where(self, condition: str | Col) -> Self:
         """Return the table's rows that satisfy a condition: "age >= 18 AND ward = 'A'", or tacit.col("age") >= 18."""
-        return self._with(language.add_where(self.frame, condition))
+        return self._with(self.frame.filtered(condition))
 
     def filter(self, condition: str | Col) -> Self:
         """Return the table's rows that satisfy a condition: another word for `where`."""
@@ -78,7 +78,7 @@ class Verbs(Generic[Asked]):
 
     def derive(self, **expressions: str | Col) -> Self:
         """Return the table with new columns made from its own, e.g. derive(total="price * quantity")."""
-        return self._with(language.add_derived(self.frame, expressions))
+        return self._with(self.frame.deriving(expressions))
 
     def group_by(
         self,
@@ -99,7 +99,7 @@ class Verbs(Generic[Asked]):
         not shown are one more group, of several keys one in each parent; it has noise of its own. `public_totals` gives
         a level whose totals are public, {"state": {"a": 900, "b": 700}}: they are held exactly.
         """
-        return self._with(language.add_keys(self.frame, names, keys, smallest, totals, other, public_totals))
+        return self._with(self.frame.grouped(names, keys, smallest, totals, other, public_totals))
 
     def agg(self, *unnamed: AggregateSpec, **aggregates: AggregateSpec) -> Asked:
         """Return a question for several aggregates in one pass, e.g. agg(n=tacit.count(), stay=tacit.mean("days")).
@@ -112,7 +112,7 @@ class Verbs(Generic[Asked]):
                     f"agg takes aggregates, not a {type(each).__name__}"
                     "\nhint: agg(tacit.mean('days')), or agg(stay=tacit.mean('days')) to name it"
                 )
-        return self._question(language.make_query(self.frame, [*unnamed, *aggregates.items()]))
+        return self._question(self.frame.query([*unnamed, *aggregates.items()]))
 
     def count(self, column: str | Col | None = None) -> Asked:
         """Return the question how many rows; with a column, how many have a value there."""
@@ -191,7 +191,7 @@ class Verbs(Generic[Asked]):
         A bin is named by its lower end and reaches up to the next. Values outside the edges count in the first or the
         last bin.
         """
-        return self._question(binned(self.frame, column, bins, between))
+        return self._question(self.frame.histogram(column, bins, between))
 
     def workload(self, **questions: Any) -> Asked:
         """Return several questions as one, by name: workload(by_ward=visits.group_by("ward").count(), in_all=...).
@@ -207,7 +207,7 @@ class Verbs(Generic[Asked]):
         The values of each column are its declared keys, or `bins` of numbers, as of a histogram. Rows with another
         value, or none, in any of the columns are in no table, so that all tables agree where they overlap.
         """
-        asked = language.marginal_queries(self.frame, columns, order, bins)
+        asked = self.frame.marginals(columns, order, bins)
         return self.workload(**{name: self._question(query) for name, query in asked.items()})
 
     def top(self, column: str, k: int, *, keys: Any = None) -> Asked:
@@ -217,7 +217,7 @@ class Verbs(Generic[Asked]):
         chosen, which costs far less than counts, and every value of a unit counts. Keys that are found are shown with
         their counts, and a unit counts for at most `groups_per_unit` of its values, picked at random.
         """
-        return self._question(ranked(self.frame, column, k, keys))
+        return self._question(self.frame.ranked(column, k, keys))
 
     def mode(self, column: str, *, keys: Any = None) -> Asked:
         """Return the question for the mode of people: the value that most units have, as `top` counts them.
@@ -259,7 +259,7 @@ class Verbs(Generic[Asked]):
         if self.frame.keys:
             raise QueryRefused("describe is of the whole table\nhint: call it before group_by, or after where")
         asked, learn = summary_asked(self.frame, columns, decimal_meaning(epsilon, name="epsilon"))
-        question = self._question(language.make_query(self.frame, asked))
+        question = self._question(self.frame.query(asked))
         answer = question.answer(epsilon, delta, analyst=analyst, confidence=confidence, learn=learn, accept_noise=True)
         facts = self.frame.declaration.columns.items()
         return Summary(answer, {name: [float(end) for end in each.between] for name, each in facts if each.between})
@@ -270,7 +270,7 @@ class Verbs(Generic[Asked]):
         return tuple(self.frame.declaration.columns)
 
     def _one(self, asked: AggregateSpec) -> Asked:
-        return self._question(language.make_query(self.frame, [asked]))
+        return self._question(self.frame.query([asked]))
 
     def __getitem__(self, name: object) -> Never:
         """Refuse table["x"]: the values of a protected table are not shown."""

@@ -33,7 +33,7 @@ from tacit.noise import (
 )
 from tacit.plan import Plan, Spend, make_plan
 from tacit.privacy import PureChoice, PureLoss, Words
-from tacit.query import Frame, add_keys, count, count_units, make_query, mean
+from tacit.query import Frame, count, count_units, mean
 from tacit.tables import Declaration, open_source, read_columns
 
 FRESH_BYTES = 32
@@ -241,7 +241,7 @@ def _question() -> tuple[Plan, Callable[[ExecutionPath | None], Engine]]:
     source = open_source(rows, read_columns(facts))
     declared = Declaration("selftest", "person", source.columns, rows_per_unit=1, groups_per_unit=1)
     asked = {"n": count(), "people": count_units(), "age": mean("age"), "score": mean("score")}
-    query = make_query(add_keys(Frame(declared), ["ward"], ["north", "south", "west"]), asked)
+    query = Frame(declared).grouped(["ward"], ["north", "south", "west"]).query(asked)
     plan = make_plan(query, declared, Spend(Fraction(1)))
     return plan, lambda path: open_engine(source, path=path)
 

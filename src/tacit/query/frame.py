@@ -183,58 +183,168 @@ class Frame:
     # of a join: the columns of each of its tables, as they are called there and in the declaration
     tables: Mapping[str, Mapping[str, str]] | None = None
 
+    def filtered(self, text: str | Col) -> "Frame":
+        """Return the question about the rows for which the expression is true."""
+        condition = _parsed_expression(self, text)
+        both = condition if self.where is None else Call("and", (self.where, condition))
+        return replace(self, where=canonical(both, column_kinds(self.declaration)))
 
-def add_where(frame: Frame, text: str | Col) -> Frame:
-    """Return the question about the rows for which the expression is true."""
-    condition = _parsed_expression(frame, text)
-    both = condition if frame.where is None else Call("and", (frame.where, condition))
-    return replace(frame, where=canonical(both, column_kinds(frame.declaration)))
+    def deriving(self, given: Mapping[str, str | Col]) -> "Frame":
+        """Return the question with new names for expressions, usable from here on."""
+        derived = dict(self.derived)
+        for name, text in given.items():
+            taken = {*self.declaration.columns, *derived}
+            if any(name.lower() == each.lower() for each in taken):
+                raise QueryRefused(
+                    f"derive cannot use the name '{name}': a column already has it\nhint: use a new name, e.g. {name}_2"
+                )
+            derived[name] = _parsed_expression(replace(self, derived=derived), text)
+        return replace(self, derived=derived)
 
+    def grouped(
+        self,
+        given: Sequence[str | Col | Sequence[str | Col]],
+        keys: object = None,
+        smallest: object = None,
+        totals: object = False,
+        other: object = False,
+        public_totals: object = None,
+    ) -> "Frame":
+        """Return the question asked of each group of rows, with public groups or with groups that are found.
 
-def add_derived(frame: Frame, given: Mapping[str, str | Col]) -> Frame:
-    """Return the question with new names for expressions, usable from here on."""
-    derived = dict(frame.derived)
-    for name, text in given.items():
-        taken = {*frame.declaration.columns, *derived}
-        if any(name.lower() == each.lower() for each in taken):
+        `totals` adds a ROLLUP or a CUBE, `other` one group of all rows that are not shown.
+        """
+        if self.keys:
+            raise QueryRefused("group_by was already called\nhint: name all keys in one group_by('a', 'b')")
+        flat = [each for name in given for each in (name if isinstance(name, list | tuple) else (name,))]
+        for each in flat:
+            if isinstance(each, Col) and each.name is None:
+                raise QueryRefused("a key that is an expression needs a name\nhint: derive(key=...).group_by('key')")
+        names = [written(each) for each in flat]
+        if not names:
+            raise QueryRefused("group_by needs the name of a column\nhint: group_by('ward')")
+        made = tuple(Key(name, _expression_named(self, name)) for name in names)
+        if smallest is not None and keys is not None:
+            raise QueryRefused("groups that are listed are not looked for\nhint: give keys= or smallest=, not both")
+        listed = None if keys is None else read_public_keys(keys, names)
+        levels = levels_asked(len(made), totals)
+        if not isinstance(other, bool):
+            raise InvalidParameter("other must be True or False\nhint: group_by('town', other=True)")
+        found = replace(
+            self, keys=made, public_keys=listed, smallest=read_smallest(smallest), levels=levels, other=other
+        )
+        return replace(found, public_totals=read_public_totals(public_totals, names, levels))
+
+    def query(
+        self,
+        asked: Mapping[str, AggregateSpec] | Sequence[AggregateSpec | tuple[str, AggregateSpec]],
+        after: PostProcessing | None = None,
+    ) -> Query:
+        """Return the checked question for some aggregates; unnamed ones of a list get their default name."""
+        pairs = asked.items() if isinstance(asked, Mapping) else asked
+        named = [each if isinstance(each, tuple) else (default_name(self, each), each) for each in pairs]
+        for name, each in named:
+            refuse_broken_text(name)
+            if not isinstance(each, AggregateSpec):
+                raise InvalidParameter(
+                    f"'{name}' must be an aggregate, not a {type(each).__name__}\nhint: {name}=tacit.mean('days')"
+                )
+        outputs = tuple(Output(name, _aggregate(self, name, each)) for name, each in named)
+        query = Query(
+            table=self.declaration.name,
+            outputs=outputs,
+            where=self.where,
+            keys=self.keys,
+            public_keys=self.public_keys,
+            smallest=self.smallest,
+            after=after or PostProcessing(),
+        )
+        checked = check(query, self.declaration, within=self.within)
+        refuse_unfit(checked, other=self.other, has_public=bool(self.public_totals))
+        refuse_unnested_time(checked.keys, self.levels)
+        return replace(checked, levels=self.levels, other=self.other, public_totals=self.public_totals)
+
+    def histogram(self, column: str, bins: object, between: object = None) -> Query:
+        """Return the question how many rows fall in each bin of a column; rows without a value are not counted."""
+        if not isinstance(column, str):
+            raise QueryRefused(f"a column name must be text, not {type(column).__name__}\nhint: histogram('age', 10)")
+        if self.keys:
             raise QueryRefused(
-                f"derive cannot use the name '{name}': a column already has it\nhint: use a new name, e.g. {name}_2"
+                "a histogram is grouped only by its bins\nhint: leave out group_by, or filter with where"
             )
-        derived[name] = _parsed_expression(replace(frame, derived=derived), text)
-    return replace(frame, derived=derived)
+        edges = _edges(self, column, bins, between)
+        name, (written, cases, last) = f"{column}_from", _bin_cases(self, column, edges)
+        filtered = self.filtered(f"{written} IS NOT NULL")
+        derived = filtered.deriving({name: f"CASE {cases} ELSE {last} END" if cases else f"{last} + 0 * {written}"})
+        keyed = derived.grouped([name], [_short(edge) for edge in edges[:-1]])
+        return keyed.query({"count": AggregateSpec("count")})
 
+    def marginals(self, columns: Sequence[str], order: object, bins: object) -> dict[str, Query]:
+        """Return the counts by each `order` of some columns together, by their names. All are of the rows with a listed
+        value in each of the columns, so that they agree where they overlap."""
+        if not isinstance(columns, list | tuple) or not all(isinstance(each, str) for each in columns):
+            raise QueryRefused("marginals take a list of column names\nhint: marginals(['age', 'sex', 'ward'])")
+        if len(set(columns)) < len(columns) or len(columns) < 2:
+            raise QueryRefused(
+                "marginals are of two columns or more, each once\nhint: marginals(['age', 'sex', 'ward'])"
+            )
+        most = whole(order, name="order")
+        if most > len(columns):
+            raise QueryRefused(f"order={most} needs as many columns\nhint: order=2 is of all pairs")
+        if self.keys:
+            raise QueryRefused("marginals have their own groups\nhint: leave out group_by, or filter with where")
+        cut = {} if bins is None else bins
+        if not isinstance(cut, Mapping) or any(name not in columns for name in cut):
+            raise QueryRefused("bins gives columns of numbers their bins\nhint: bins={'age': [0, 18, 65, 120]}")
+        frame = self
+        names: list[str] = []
+        listed: list[tuple[Scalar, ...]] = []
+        for column in columns:
+            facts = self.declaration.columns.get(column)
+            if column in cut:
+                frame, edges = _with_bins(frame, column, cut[column])
+                names.append(f"{column}_from")
+                listed.append(edges)
+            elif facts is not None and facts.keys is not None:
+                names.append(column)
+                listed.append(tuple(key for key in facts.keys if key is not None))
+            else:
+                raise QueryRefused(
+                    f"the values of '{column}' are not listed\nhint: declare its keys, or give numbers bins:"
+                    f" bins={{'{column}': 10}}"
+                )
+        for name, values in zip(names, listed, strict=True):
+            inside: Expression = Call("in", (_expression_named(frame, name), *map(value_of, values)))
+            where = inside if frame.where is None else Call("and", (frame.where, inside))
+            frame = replace(frame, where=canonical(where, column_kinds(frame.declaration)))
+        found = {}
+        for chosen in combinations(range(len(names)), most):
+            keys = tuple(product(*(listed[at] for at in chosen)))
+            keyed = frame.grouped([names[at] for at in chosen], keys)
+            found[", ".join(columns[at] for at in chosen)] = keyed.query({"count": AggregateSpec("count")})
+        return found
 
-def add_keys(
-    frame: Frame,
-    given: Sequence[str | Col | Sequence[str | Col]],
-    keys: object = None,
-    smallest: object = None,
-    totals: object = False,
-    other: object = False,
-    public_totals: object = None,
-) -> Frame:
-    """Return the question asked of each group of rows, with public groups or with groups that are found.
-
-    `totals` adds a ROLLUP or a CUBE, `other` one group of all rows that are not shown.
-    """
-    if frame.keys:
-        raise QueryRefused("group_by was already called\nhint: name all keys in one group_by('a', 'b')")
-    flat = [each for name in given for each in (name if isinstance(name, list | tuple) else (name,))]
-    for each in flat:
-        if isinstance(each, Col) and each.name is None:
-            raise QueryRefused("a key that is an expression needs a name\nhint: derive(key=...).group_by('key')")
-    names = [written(each) for each in flat]
-    if not names:
-        raise QueryRefused("group_by needs the name of a column\nhint: group_by('ward')")
-    made = tuple(Key(name, _expression_named(frame, name)) for name in names)
-    if smallest is not None and keys is not None:
-        raise QueryRefused("groups that are listed are not looked for\nhint: give keys= or smallest=, not both")
-    listed = None if keys is None else read_public_keys(keys, names)
-    levels = levels_asked(len(made), totals)
-    if not isinstance(other, bool):
-        raise InvalidParameter("other must be True or False\nhint: group_by('town', other=True)")
-    found = replace(frame, keys=made, public_keys=listed, smallest=read_smallest(smallest), levels=levels, other=other)
-    return replace(found, public_totals=read_public_totals(public_totals, names, levels))
+    def ranked(self, column: str, best: int, keys: object = None) -> Query:
+        """Return the question for the values that most units have; public keys are ranked without their counts."""
+        if self.keys:
+            raise QueryRefused(
+                "a ranking is about the whole table and cannot have groups\n"
+                "hint: leave out group_by, or filter with where"
+            )
+        most = whole(best, name="k")
+        if not isinstance(column, str):
+            raise InvalidParameter(
+                f"a ranking is of one column, not of a {type(column).__name__}\nhint: top('ward', 3)"
+            )
+        keyed = self.grouped([column], keys)
+        facts = self.declaration.columns.get(column)
+        public = keyed.public_keys is not None or (facts is not None and facts.keys is not None)
+        if public:
+            return keyed.query({"rank": AggregateSpec("top", best=most)})
+        counted = AggregateSpec("count") if isinstance(self.declaration.unit, RowUnit) else AggregateSpec("count_units")
+        query = keyed.query({counted.kind: counted})
+        after = PostProcessing(order=(Ordering(Column(counted.kind), descending=True),), limit=most)
+        return check(replace(query, after=after), self.declaration, within=self.within)
 
 
 def read_public_totals(
@@ -288,36 +398,6 @@ def read_smallest(given: object) -> int | None:
             "\nhint: group_by('ward', smallest=50)"
         )
     return given
-
-
-def make_query(
-    frame: Frame,
-    asked: Mapping[str, AggregateSpec] | Sequence[AggregateSpec | tuple[str, AggregateSpec]],
-    after: PostProcessing | None = None,
-) -> Query:
-    """Return the checked question for some aggregates; unnamed ones of a list get their default name."""
-    pairs = asked.items() if isinstance(asked, Mapping) else asked
-    named = [each if isinstance(each, tuple) else (default_name(frame, each), each) for each in pairs]
-    for name, each in named:
-        refuse_broken_text(name)
-        if not isinstance(each, AggregateSpec):
-            raise InvalidParameter(
-                f"'{name}' must be an aggregate, not a {type(each).__name__}\nhint: {name}=tacit.mean('days')"
-            )
-    outputs = tuple(Output(name, _aggregate(frame, name, each)) for name, each in named)
-    query = Query(
-        table=frame.declaration.name,
-        outputs=outputs,
-        where=frame.where,
-        keys=frame.keys,
-        public_keys=frame.public_keys,
-        smallest=frame.smallest,
-        after=after or PostProcessing(),
-    )
-    checked = check(query, frame.declaration, within=frame.within)
-    refuse_unfit(checked, other=frame.other, has_public=bool(frame.public_totals))
-    refuse_unnested_time(checked.keys, frame.levels)
-    return replace(checked, levels=frame.levels, other=frame.other, public_totals=frame.public_totals)
 
 
 def refuse_unfit(query: Query, *, other: bool, has_public: bool) -> None:
@@ -433,69 +513,12 @@ BINS_MAX = 200
 EDGE_DIGITS = 9
 
 
-def binned(frame: Frame, column: str, bins: object, between: object = None) -> Query:
-    """Return the question how many rows fall in each bin of a column; rows without a value are not counted."""
-    if not isinstance(column, str):
-        raise QueryRefused(f"a column name must be text, not {type(column).__name__}\nhint: histogram('age', 10)")
-    if frame.keys:
-        raise QueryRefused("a histogram is grouped only by its bins\nhint: leave out group_by, or filter with where")
-    edges = _edges(frame, column, bins, between)
-    name, (written, cases, last) = f"{column}_from", _bin_cases(frame, column, edges)
-    filtered = add_where(frame, f"{written} IS NOT NULL")
-    derived = add_derived(filtered, {name: f"CASE {cases} ELSE {last} END" if cases else f"{last} + 0 * {written}"})
-    keyed = add_keys(derived, [name], [_short(edge) for edge in edges[:-1]])
-    return make_query(keyed, {"count": AggregateSpec("count")})
-
-
-def marginal_queries(frame: Frame, columns: Sequence[str], order: object, bins: object) -> dict[str, Query]:
-    """Return the counts by each `order` of some columns together, by their names. All are of the rows with a listed
-    value in each of the columns, so that they agree where they overlap."""
-    if not isinstance(columns, list | tuple) or not all(isinstance(each, str) for each in columns):
-        raise QueryRefused("marginals take a list of column names\nhint: marginals(['age', 'sex', 'ward'])")
-    if len(set(columns)) < len(columns) or len(columns) < 2:
-        raise QueryRefused("marginals are of two columns or more, each once\nhint: marginals(['age', 'sex', 'ward'])")
-    most = whole(order, name="order")
-    if most > len(columns):
-        raise QueryRefused(f"order={most} needs as many columns\nhint: order=2 is of all pairs")
-    if frame.keys:
-        raise QueryRefused("marginals have their own groups\nhint: leave out group_by, or filter with where")
-    cut = {} if bins is None else bins
-    if not isinstance(cut, Mapping) or any(name not in columns for name in cut):
-        raise QueryRefused("bins gives columns of numbers their bins\nhint: bins={'age': [0, 18, 65, 120]}")
-    names: list[str] = []
-    listed: list[tuple[Scalar, ...]] = []
-    for column in columns:
-        facts = frame.declaration.columns.get(column)
-        if column in cut:
-            frame, edges = _with_bins(frame, column, cut[column])
-            names.append(f"{column}_from")
-            listed.append(edges)
-        elif facts is not None and facts.keys is not None:
-            names.append(column)
-            listed.append(tuple(key for key in facts.keys if key is not None))
-        else:
-            raise QueryRefused(
-                f"the values of '{column}' are not listed\nhint: declare its keys, or give numbers bins:"
-                f" bins={{'{column}': 10}}"
-            )
-    for name, values in zip(names, listed, strict=True):
-        inside: Expression = Call("in", (_expression_named(frame, name), *map(value_of, values)))
-        where = inside if frame.where is None else Call("and", (frame.where, inside))
-        frame = replace(frame, where=canonical(where, column_kinds(frame.declaration)))
-    found = {}
-    for chosen in combinations(range(len(names)), most):
-        keys = tuple(product(*(listed[at] for at in chosen)))
-        keyed = add_keys(frame, [names[at] for at in chosen], keys)
-        found[", ".join(columns[at] for at in chosen)] = make_query(keyed, {"count": AggregateSpec("count")})
-    return found
-
-
 def _with_bins(frame: Frame, column: str, bins: object) -> tuple[Frame, tuple[Scalar, ...]]:
     """Return a frame with the low end of the bin of each value, and these ends."""
     edges = _edges(frame, column, bins, None)
     written, cases, last = _bin_cases(frame, column, edges)
     text = f"CASE WHEN {written} IS NULL THEN NULL {cases} ELSE {last} END"
-    return add_derived(frame, {f"{column}_from": text}), tuple(map(_short, edges[:-1]))
+    return frame.deriving({f"{column}_from": text}), tuple(map(_short, edges[:-1]))
 
 
 def _bin_cases(frame: Frame, column: str, edges: list[Fraction]) -> tuple[str, str, str]:
@@ -503,26 +526,6 @@ def _bin_cases(frame: Frame, column: str, edges: list[Fraction]) -> tuple[str, s
     written = f'"{column}"' if column in frame.declaration.columns else column
     texts = [show_value(_short(edge)) for edge in edges[:-1]]
     return written, " ".join(f"WHEN {written} < {high} THEN {low}" for low, high in pairwise(texts)), texts[-1]
-
-
-def ranked(frame: Frame, column: str, best: int, keys: object = None) -> Query:
-    """Return the question for the values that most units have; public keys are ranked without their counts."""
-    if frame.keys:
-        raise QueryRefused(
-            "a ranking is about the whole table and cannot have groups\nhint: leave out group_by, or filter with where"
-        )
-    most = whole(best, name="k")
-    if not isinstance(column, str):
-        raise InvalidParameter(f"a ranking is of one column, not of a {type(column).__name__}\nhint: top('ward', 3)")
-    keyed = add_keys(frame, [column], keys)
-    facts = frame.declaration.columns.get(column)
-    public = keyed.public_keys is not None or (facts is not None and facts.keys is not None)
-    if public:
-        return make_query(keyed, {"rank": AggregateSpec("top", best=most)})
-    counted = AggregateSpec("count") if isinstance(frame.declaration.unit, RowUnit) else AggregateSpec("count_units")
-    query = make_query(keyed, {counted.kind: counted})
-    after = PostProcessing(order=(Ordering(Column(counted.kind), descending=True),), limit=most)
-    return check(replace(query, after=after), frame.declaration, within=frame.within)
 
 
 def _edges(frame: Frame, column: str, bins: object, between: object) -> list[Fraction]:

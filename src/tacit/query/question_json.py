@@ -19,9 +19,6 @@ from tacit.query.compound import refuse_unnested_time
 from tacit.query.frame import (
     AggregateSpec,
     Frame,
-    add_derived,
-    add_keys,
-    add_where,
     levels_asked,
     named_or_expression,
     read_smallest,
@@ -451,13 +448,13 @@ def _narrowed(frame: Frame, given: Record) -> Frame:
     """Return a table under construction with the filter and the columns that a record has."""
     for made in [_key_sent(each, "a column") for each in as_list(given["derived"], "derived", 100)]:
         if made.name not in frame.derived:  # rows by unit have their own names from the start
-            frame = add_derived(frame, {made.name: show(made.expression)})
+            frame = frame.deriving({made.name: show(made.expression)})
         _require_same(frame.derived[made.name], made.expression)
     frame = replace(frame, where=None)
     if given["where"] is None:
         return frame
     tree = as_node(given["where"])
-    found = add_where(frame, show(tree))
+    found = frame.filtered(show(tree))
     _require_same(found.where, tree)
     return found
 
@@ -466,7 +463,7 @@ def _grouped(frame: Frame, record: object) -> Frame:
     keys = [_key_sent(each) for each in as_list(record, "keys", PAIRS_MAX)]
     if not keys:
         return frame
-    grouped = add_keys(frame, [key.name for key in keys])
+    grouped = frame.grouped([key.name for key in keys])
     for made, key in zip(grouped.keys, keys, strict=True):
         _require_same(made.expression, key.expression)
     return grouped

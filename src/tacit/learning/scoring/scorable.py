@@ -32,7 +32,7 @@ from tacit.plan import (
     measured_column,
 )
 from tacit.privacy import Floats, Integers
-from tacit.query import Column, Frame, Join, Relation, Scalar, SomeUnits, TableRows, make_query, mean, quoted_name
+from tacit.query import Column, Frame, Join, Relation, Scalar, SomeUnits, TableRows, mean, quoted_name
 
 # The width of the cells for probabilities, in log odds, and their limit.
 LOGIT_CELLS_OF_ONE, LOGIT_REACH = 32, 8
@@ -213,7 +213,7 @@ def _scores_of_cells(entries: Sequence[int], target: ClassTarget | ValueTarget) 
 
 def _grid(table: Table, text: str, between: Any) -> Measured:
     session = table.session
-    query = make_query(Frame(session.declaration), {"of": mean(text, between=between)})
+    query = Frame(session.declaration).query({"of": mean(text, between=between)})
     return measured_column(query.outputs[0].aggregate, session.declaration, steps_most=STEPS_MOST)
 
 
