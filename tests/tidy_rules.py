@@ -111,14 +111,14 @@ FACE_NAMES_MAX = {
     "local": 24,
     "noise": 29,
     "pictures": 29,  # pages draw without a file, in the page's theme and narrow; channels of fields
-    "plan": 111,  # pairs; counts that run on; levels; found groups; several questions; what models read, lack; chosen
+    "plan": 110,  # pairs; counts that run on; levels; found groups; several questions; what models read, lack; chosen
     "privacy": 75,  # amounts of loss with two digits; a budget per period
-    "query": 136,  # written forms; marginals, others; questions, rows as JSON; relations, joins, compounds, asides
+    "query": 126,  # written forms; marginals, others; questions, rows as JSON; relations, joins, compounds, asides
     "release": 9,  # keys as facts keep them; a choice among sums too; a round of learning is integers without a table
     "selection": 16,
     "server": 21,  # what pages of other packages are made of
-    "typed_sql": 24,  # tables, values and types; what SQL has between values; a connection
-    "tables": 46,  # midnights; blocks; people; a catalog from text, its ledger; declarations; sources, public
+    "typed_sql": 23,  # tables, values and types; what SQL has between values; a connection
+    "tables": 45,  # midnights; blocks; people; a catalog from text, its ledger; declarations; sources, public
 }
 FACE_NAMES_ELSE = 20
 # Nobody imports the commands.
