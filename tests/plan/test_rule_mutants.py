@@ -69,7 +69,7 @@ def test_a_claim_holds(claim):
 
 def a_tail_has_always_ended(patched):
     patched.setattr(profiles, "ENDS_MOST", 1.0)
-    patched.setattr(profiles, "_slow_octaves", lambda people: 0)
+    patched.setattr(profiles, "_slow_octaves", lambda people, per_octave: 0)
 
 
 def a_tail_never_ends(patched):

@@ -167,8 +167,8 @@ def learned_range(column: ValueColumn, facts: Facts, room: _Room | None) -> tupl
     """Return the range that holds all values that are believed; None if a fact is missing.
 
     With `room` it goes on to the expected end of the values, if they lose more than the noise that it adds.
-    Distances from the centre decide, of which more is known. The size of values makes the range narrower unless that
-    leaves out an octave with a believed distance.
+    Distances from the centre decide, of which more is known. The size of values ends the range at 0 if no value is
+    believed on one side of it.
     """
     found, middle = column.range(facts), column.middle(facts)
     if found is None or middle is None:
@@ -185,8 +185,8 @@ def learned_range(column: ValueColumn, facts: Facts, room: _Room | None) -> tupl
             span = stretched(profiles, span, width=room.width, cells=room.cells)
         if span.top is not None:
             centre, (down, up) = _writable(column, middle), span.range
-            low = max(low, centre + down) if low <= centre + down / 2 else centre + down
-            high = min(high, centre + up) if high >= centre + up / 2 else centre + up
+            low = max(centre + down, Fraction(0)) if low == 0 else centre + down
+            high = min(centre + up, Fraction(0)) if high == 0 else centre + up
             if not _has_one_row(column.grouping):  # a person far on one side hides their values on the other
                 far = max(up, -down)
                 low, high = min(low, max(found[0], centre - far)), max(high, min(found[1], centre + far))

@@ -184,14 +184,17 @@ def _higher(counts: Sequence[float], sums: Floats, scale: float, top: int) -> in
     return None
 
 
-def _tail(people: Sequence[float], counts: Sequence[float], top: int, scale: float) -> list[float]:
+def _tail(people: Sequence[float], counts: Sequence[float], top: int, scale: float, per_octave: int = 2) -> list[float]:
     """Return about how many people are in each bin above the top: a tail falls on or has ended."""
-    last, before = sum(people[max(0, top - 1) : top + 1]), sum(people[max(0, top - 3) : max(0, top - 1)])
-    fall = sqrt(min(max(last / before, FALL_LEAST), FALL_MOST)) if last > 0 and before > 0 else sqrt(FALL_MOST)
-    ends = 1 - sqrt(1 - min(ENDS_MOST, 1 / (1 + _slow_octaves(people) / ENDS_AFTER)))
+    below = max(0, top + 1 - per_octave)
+    last, before = sum(people[below : top + 1]), sum(people[max(0, below - per_octave) : below])
+    octave = min(max(last / before, FALL_LEAST), FALL_MOST) if last > 0 and before > 0 else FALL_MOST
+    fall = octave ** (1 / per_octave)
+    ended = min(ENDS_MOST, 1 / (1 + _slow_octaves(people, per_octave) / ENDS_AFTER))
+    ends = 1 - (1 - ended) ** (1 / per_octave)
     expected = max(people[top], last * FALL_MOST, scale / 2) * fall
     goes_on, found = 1.0, list[float]()
-    for count in counts[top + 1 : top + 1 + 2 * TAIL_OCTAVES]:
+    for count in counts[top + 1 : top + 1 + per_octave * TAIL_OCTAVES]:
         likely, mean = _if_exponential(count, max(expected, 1e-6), scale)
         none = exp(-min(abs(count) / scale, 700)) / (2 * scale)
         goes_on *= 1 - ends
@@ -204,9 +207,9 @@ def _tail(people: Sequence[float], counts: Sequence[float], top: int, scale: flo
     return found
 
 
-def _slow_octaves(people: Sequence[float]) -> int:
+def _slow_octaves(people: Sequence[float], per_octave: int) -> int:
     """Return for how many octaves, ending at the top, people have become fewer slowly."""
-    octaves = [sum(people[max(0, end - 2) : end]) for end in range(len(people), 0, -2)]
+    octaves = [sum(people[max(0, end - per_octave) : end]) for end in range(len(people), 0, -per_octave)]
     long = 0
     for above, below in pairwise(octaves):
         if not FALL_LEAST * below <= above <= below or below <= 0:
@@ -383,7 +386,7 @@ def _clear(scale: float) -> float:
 def people_beyond(rounds: Sequence[tuple[Sequence[int], float]]) -> float | None:
     """Return about how many people are in the last bin of either side, of which no range is made; None if hardly any.
 
-    Noise alone makes it tell of somebody once in 10^6 profiles.
+    Noise alone makes it tell of somebody once in 10^5 profiles.
     """
     counts, scale = combined_rounds(rounds)
     half = LARGEST_BINS // 2 - 1
@@ -426,7 +429,8 @@ def _people_above(counts: Sequence[float], top: int, scale: float) -> tuple[Floa
     """Return about how many people are in each octave above one, and the least size of each.
 
     They fall as they did, more from octave to octave, and noise hides no more than its scale. A tail that rose to the
-    top has ended there, and so has one whose next octave would have clearly more people than noise and has not.
+    top has ended there. If the next octave would have clearly more people than noise and has not, the tail has most
+    likely ended, or has become thin: fewer are expected.
     """
     sizes = np.exp2(np.arange(1, STRETCH_MOST + 1) + top + LARGEST_LEAST)
     if top < 1 or counts[top] > counts[top - 1] or counts[top - 1] <= 0:
@@ -434,7 +438,9 @@ def _people_above(counts: Sequence[float], top: int, scale: float) -> tuple[Floa
     ratio = min(max(counts[top] / counts[top - 1], FALL_LEAST), FALL_MOST)
     found = np.array([*counts[top + 1 : top + 1 + STRETCH_MOST], *([0.0] * STRETCH_MOST)])[:STRETCH_MOST]
     if counts[top] * ratio > 2 * UNSEEN * scale and found[0] < _octave_least(0) * scale:  # they would have been seen
-        return np.zeros(STRETCH_MOST), sizes
+        seen = [max(count, 0.0) for count in counts[: top + 1]]
+        tail = _tail(seen, counts, top, scale, per_octave=1)[:STRETCH_MOST]
+        return np.array([*tail, *([0.0] * (STRETCH_MOST - len(tail)))]), sizes
     falling = np.cumsum(np.arange(1, STRETCH_MOST + 1))
     return np.minimum(counts[top] * ratio**falling, np.maximum(found, 0) + scale), sizes
 
