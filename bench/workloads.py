@@ -256,7 +256,7 @@ def _pairs() -> Iterator[Result]:
     question = table.marginals(list(rows), bins=bins)
     seconds, answer = _processor(lambda: question.answer(epsilon=PAIRS_EPSILON, accept_noise=True))
     possible = question.answer(epsilon=PAIRS_EPSILON, accept_noise=True, consistent=True)
-    plans = question.plan(epsilon=PAIRS_EPSILON).foreseen.planned.plans
+    plans = question.plan(epsilon=PAIRS_EPSILON).planned.plans
     coded = {
         name: np.array(bins[name][:-1])[
             np.clip(np.searchsorted(bins[name], rows[name], side="right") - 1, 0, len(bins[name]) - 2)

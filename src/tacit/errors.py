@@ -136,8 +136,7 @@ def unknown_name(owner: object, name: str, words: Mapping[str, str]) -> Attribut
     if name.startswith("_"):
         return AttributeError(f"'{what}' object has no attribute '{name}'")
     hint = f"\nhint: {words[name]}" if name in words else did_you_mean(name, dir(owner))
-    article = "an" if what[0] in "AEIOU" else "a"
-    return UnknownName(f"{article} {what} has no '{name}'{hint}")
+    return UnknownName(f"{with_article(what)} has no '{name}'{hint}")
 
 
 # ---- Text of others, safe for a screen.

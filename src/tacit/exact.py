@@ -1,8 +1,7 @@
 """The exact table: the bounded integers of each group, which are secret until noise is added.
 
-`ExactIntegers` are the same without groups: a vector of sums that one round of learning asks for. Both belong to no
-room. An engine fills them and a release adds noise to them. The rooms that print cannot import them. The names of the
-table's sums, and of the columns that engines compute them from, are functions here and are spelled nowhere else.
+`ExactIntegers` are the same without groups, for a round of learning. An engine fills them and a release adds noise;
+rooms that print cannot import them. The names of sums, and of the columns they come from, are spelled only here.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,12 +1,8 @@
-"""Two checks of paths: read a small file that others wrote, and make sure that only we can change a path.
+"""Two checks of paths. `read_small` reads a file of others whole, up to a limit: a path may lead to an endless device.
 
-`read_small` reads a catalog or a certificate whole, up to a limit. A path may lead to an endless device, or to a file
-that is far too large. A pipe is read too.
-
-`fault_of` checks that other users cannot change the file or folder at a path. Every folder from the root down must
-belong to us or to the system, and be closed to writing by others. A folder such as /tmp, where others may write but
-cannot rename our files, may be on the way but not at the end. Links are followed by the same rule. A step is checked,
-and so cannot change, before the next one is read: the path that was checked is the path that is used.
+`fault_of` finds how other users could change what is at a path. Every folder from the root down must belong to us or to
+the system, closed to writing by others; one such as /tmp may be on the way but not at the end. Links follow the same
+rule. Each step is checked, and cannot change, before the next one is read.
 """
 
 import grp

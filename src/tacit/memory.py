@@ -1,8 +1,7 @@
 """Memory and temporary files: how freed memory is reused, how much an answer may take, and where rows are spilled.
 
-The limit is TACIT_MEMORY, such as 4GB, or half of the machine's memory. Rows beyond it go to a private folder for the
-duration of a question. The folder is removed when the process ends. A killed process cannot remove its folder, so the
-next process does. A dead process is recognised by its lock, which the system releases with the process.
+The limit is TACIT_MEMORY, such as 4GB, or half of the machine's memory. Rows beyond it go to a private folder, removed
+with the process, or by the next one: a dead process is recognised by its lock, which the system releases.
 """
 
 import atexit
@@ -22,11 +21,9 @@ LEARNT = 32_000_000
 
 @cache
 def reuse_freed_memory() -> None:
-    """Make the C library keep freed memory for the next batch, instead of returning it to the system.
+    """Make the C library keep freed memory for the next batch: glibc keeps blocks up to the largest freed one.
 
-    glibc keeps freed blocks up to the size of the largest block freed before. So one large block is allocated and freed
-    here, untouched. Otherwise a stream of batches fetches every page again, which adds half to the time of reading the
-    rows or drawing the noise.
+    Otherwise a stream of batches fetches every page again, which adds half to the time of reading rows.
     """
     bytes(LEARNT)
 
@@ -83,10 +80,7 @@ def spill_folder() -> Path:
 
 
 def refuse_without_folder() -> None:
-    """Refuse before any charge if the folder cannot be written to: whether a question needs it depends on rows.
-
-    The test writes one block to a file that is deleted at once.
-    """
+    """Refuse before any charge if the folder cannot be written to: whether a question needs it depends on rows."""
     try:
         with tempfile.TemporaryFile(dir=spill_folder(), buffering=0) as file:
             is_written = file.write(BLOCK) == len(BLOCK)

@@ -8,11 +8,11 @@ import mpmath
 import pytest
 
 from tacit.accounting import amplify, cost
-from tacit.accounting.amplify import amplified, poisson_sample, sampled, sampled_pair, shuffled
+from tacit.accounting.amplify import amplified, poisson_sample, sampled_pair, shuffled
 from tacit.accounting.composition import compose
 from tacit.accounting.pld import Total
 from tacit.errors import InvalidParameter
-from tacit.privacy.event import GaussianNoise
+from tacit.privacy.event import SubsampledGaussian
 from tacit.privacy.loss import ApproximateLoss, PureLoss, ZcdpLoss
 from tacit.privacy.rounding import working_precision
 from tests.accounting import oracle
@@ -20,7 +20,7 @@ from tests.accounting import oracle
 STEPS = 2**20
 MILLION = Fraction(1, 10**6)
 SAMPLE = poisson_sample(0.01, secret=True, fresh=True)
-SAMPLED = sampled(GaussianNoise(Fraction(STEPS), Fraction(STEPS**2)), SAMPLE)
+SAMPLED = SubsampledGaussian(Fraction(STEPS), Fraction(STEPS**2), SAMPLE.rate)
 
 
 def test_sampling_amplifies_randomized_response_by_exactly_the_formula() -> None:
@@ -126,7 +126,7 @@ def test_the_direction_of_adding_a_unit_is_looked_at_too() -> None:
 
 
 def test_noise_too_narrow_for_the_numerical_total_has_a_renyi_one() -> None:
-    narrow = sampled(GaussianNoise(Fraction(1), Fraction(1)), SAMPLE)
+    narrow = SubsampledGaussian(Fraction(1), Fraction(1), SAMPLE.rate)
     found = compose({narrow: 10}, delta=1e-6)
     assert found.way == "Rényi"
 

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tacit
-from tacit.accounting import amplify
 from tacit.accounting.amplify import poisson_sample
 from tacit.accounting.composition import compose
 from tacit.errors import TacitError
@@ -29,8 +28,8 @@ STEPS = 10_000  # of the grid that sampled noise is drawn on: fine enough to be 
 
 
 def sampled(sigma: str, rate: str) -> SubsampledGaussian:
-    noise = GaussianNoise(Fraction(sigma) * STEPS, Fraction(STEPS**2))
-    return amplify.sampled(noise, poisson_sample(rate, secret=True, fresh=True))
+    sample = poisson_sample(rate, secret=True, fresh=True)
+    return SubsampledGaussian(Fraction(sigma) * STEPS, Fraction(STEPS**2), sample.rate)
 
 
 def peer_of(event, *, pessimistic):

@@ -262,9 +262,9 @@ def test_an_error_holds_for_every_part_of_a_compound_question(book):
         report = question.plan(error={"n": 40})
         assert "n ± 40" in report.solved.words
         assert "is the least that is expected to give" in str(report)
-        errors = [expected_error(plan.outputs[0], plan, Fraction(95, 100)) for plan in report.foreseen.planned.plans]
+        errors = [expected_error(plan.outputs[0], plan, Fraction(95, 100)) for plan in report.planned.plans]
         assert max(errors) <= 40
-        less = question.plan(epsilon=report.solved.epsilon * Fraction(9, 10)).foreseen.planned.plans
+        less = question.plan(epsilon=report.solved.epsilon * Fraction(9, 10)).planned.plans
         assert max(expected_error(plan.outputs[0], plan, Fraction(95, 100)) for plan in less) > 40
         assert "n ± 40" in "".join(question.answer(error=40).facts.notes)
 

@@ -53,7 +53,7 @@ def test_a_workload_is_one_charge_one_answer_and_one_certificate():
 
 def test_a_part_never_has_more_than_its_share_and_shares_are_the_whole():
     report = both(opened()).plan(epsilon=1, weights={"mean": 27})
-    spends = [plan.spend.epsilon for plan in report.foreseen.planned.plans]
+    spends = [plan.spend.epsilon for plan in report.planned.plans]
     assert sum(spends) == 1
     assert spends == [Fraction(1, 4), Fraction(3, 4)]
     assert report.loss.epsilon == 1

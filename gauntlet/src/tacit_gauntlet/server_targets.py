@@ -15,7 +15,7 @@ SERVER_TARGETS: dict[str, str | tuple[str, ...]] = {
     "too_many_guesses": "tacit.server.access:too_many_guesses",
     "Guesses.note": "tacit.server.access:Guesses.note",
     "given reply": "tacit.server.app:_given",
-    "is_loopback": "tacit.server.listening:_is_loopback",
+    "is_loopback": "tacit.server.listening:is_this_machine",
     "Turns.turn": "tacit.server.turns:Turns.turn",
     "Turns.__init__": "tacit.server.turns:Turns.__init__",
     "Receipt": "tacit.ledger.charging:Receipt",

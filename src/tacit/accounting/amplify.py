@@ -25,7 +25,6 @@ from tacit.accounting.pair import DEVIATIONS, Curve, smooth_gaussian
 from tacit.errors import InvalidParameter
 from tacit.privacy import (
     ApproximateLoss,
-    GaussianNoise,
     Number,
     PureLoss,
     SubsampledGaussian,
@@ -102,16 +101,6 @@ def amplified(loss: PureLoss | ApproximateLoss, sample: PoissonSample) -> PureLo
 
     epsilon = min(upward(lowered), loss.epsilon)
     return PureLoss(epsilon) if isinstance(loss, PureLoss) else ApproximateLoss(epsilon, sample.rate * loss.delta)
-
-
-def sampled(noise: GaussianNoise, sample: PoissonSample) -> SubsampledGaussian:
-    """Return the event of Gaussian noise on a statistic of a sample; the sample states its conditions.
-
-    >>> sample = poisson_sample(0.01, secret=True, fresh=True)
-    >>> sampled(GaussianNoise(Fraction(1), Fraction(1)), sample).rate
-    Fraction(1, 100)
-    """
-    return SubsampledGaussian(noise.sigma, noise.sensitivity_squared, sample.rate)
 
 
 def sampled_pair(event: SubsampledGaussian, *, adding: bool) -> Curve | None:

@@ -21,6 +21,6 @@ from tacit.answer.rehearsal_table import Rehearsal
 from tacit.answer.running_totals import RunningTotals
 from tacit.answer.scaled_columns import ScaledOutput, is_scaled
 from tacit.answer.summary import Summary
-from tacit.answer.text import cells, html_lines, kept_lines, kept_text, text_table
+from tacit.answer.text import Printed, cells, kept_lines, kept_text, text_table
 from tacit.answer.united import AsideRelease, BranchRelease, make_compound_answer
 from tacit.answer.workloads import answer_of_parts, fitted_together, shown_as_possible

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from tacit.answer.answer import Answer
 from tacit.answer.below_answer import closing_lines
-from tacit.answer.text import cell_text, html_lines
+from tacit.answer.text import Printed, cell_text
 from tacit.arrow_frames import as_pandas
 from tacit.errors import printable
 from tacit.plan import VAGUE_FROM, WILD_FROM
@@ -24,7 +24,7 @@ Spec = TypeVar("Spec")
 
 
 @dataclass(frozen=True, repr=False)
-class Summary:
+class Summary(Printed):
     """A private summary: a row for each column, every number with its ±; `answer` is the whole answer behind it."""
 
     answer: Answer
@@ -86,8 +86,3 @@ class Summary:
         is_wide = high - low >= VAGUE_FROM * (between[1] - between[0])
         is_wild = high - low > WILD_FROM * max(abs(value), *sizes, 1.0)
         return VAGUE if is_wide or is_wild else cell_text(value, low, high)
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return html_lines(str(self))

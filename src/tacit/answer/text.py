@@ -152,6 +152,16 @@ def html_table(answer: Answer) -> str:
     return f"<table><thead><tr>{names}</tr></thead><tbody>{rows}</tbody></table><p>{closing}</p>"
 
 
+class Printed:
+    """An object that shows itself as it prints, in a notebook too."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return html_lines(str(self))
+
+
 def html_lines(text: str) -> str:
     """Return lines of text for a notebook, escaped, and broken if the page is too narrow for them."""
     return f'<pre style="white-space: pre-wrap">{html.escape(text)}</pre>'

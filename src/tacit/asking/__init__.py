@@ -21,7 +21,7 @@ from tacit.asking.learned import (
     read_learn,
     source_of,
 )
-from tacit.asking.opening import Catalog, catalog, declared, public, refuse_unapplied_people, table
+from tacit.asking.opening import Catalog, catalog, declared, public, table
 from tacit.asking.paying import Payment, sent_as, spend
 from tacit.asking.price import noise_for, replaced
 from tacit.asking.protected_table import Table, travelled_question

@@ -1,11 +1,5 @@
-"""A table's description, only from public facts (`describe()`, `DESCRIBE t`, `SHOW TABLES`); and its private summary,
-for ε.
-
-The description reads no row and is free. The second is one question with several aggregates of each column of numbers,
-charged as any question is; only its shape differs: a row for each column.
-
-`PlanReport`: the steps, cost and result of answering a question, as data and as text.
-"""
+"""A table's public facts, free (`describe()`, `DESCRIBE t`, `SHOW TABLES`); its private summary, a question with a row
+for each column; and `PlanReport`: the steps, the cost and the errors of an answer, as data and as text."""
 
 import csv
 import io
@@ -17,12 +11,12 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from tacit.answer import Summary, html_lines
+from tacit.answer import Printed, Summary
 from tacit.arrow_frames import as_pandas
 from tacit.errors import InvalidParameter, QueryRefused, did_you_mean, json_text, printable
 from tacit.forecast import Solved, learning_in_words, plan_in_words
 from tacit.ledger import Fit
-from tacit.plan import Plan, WantedFact
+from tacit.plan import Plan, PlannedTogether, WantedFact
 from tacit.privacy import Loss, PureLoss, show
 from tacit.query import AggregateSpec, Column, Frame, public_declaration
 from tacit.query import count as count_of
@@ -43,7 +37,7 @@ SUMMARY_ALONE = 24
 
 
 @dataclass(frozen=True, repr=False)
-class Description:
+class Description(Printed):
     """Public facts as a small table: `print` it, or take it `to_dicts`, `to_arrow`, `to_pandas`."""
 
     title: str
@@ -58,11 +52,6 @@ class Description:
             for row in (self.columns, *self.rows)
         ]
         return printable("\n".join([self.title, "", *lines]), keeping="\n")
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return html_lines(str(self))
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -121,10 +110,6 @@ def described(declaration: Declaration) -> Description:
     return Description(title, ("column", "type", "public"), rows)
 
 
-def tables_listed(declarations: Mapping[str, str]) -> Description:
-    return Description("tables", ("table", "is"), tuple(declarations.items()))
-
-
 def described_as_asked(
     asked: tuple[str, str | None],
     declarations: Mapping[str, Declaration],
@@ -134,18 +119,15 @@ def described_as_asked(
     _, name = asked
     public = {} if publics is None else publics
     if name is None:
-        return tables_listed({each: _whose(of) for each, of in declarations.items()} | dict.fromkeys(public, PUBLIC))
+        listed = {each: _whose(of) for each, of in declarations.items()} | dict.fromkeys(public, PUBLIC)
+        return Description("tables", ("table", "is"), tuple(listed.items()))
     known = [*declarations, *public]
     found = [each for each in known if each == name] or [each for each in known if each.lower() == name.lower()]
     if len(found) != 1:
         raise QueryRefused(f"there is no table '{name}' here{did_you_mean(name, known)}")
     if found[0] in declarations:
         return described(declarations[found[0]])
-    return described_public(public[found[0]])
-
-
-def described_public(table: PublicTable) -> Description:
-    """Return the columns of a public table, and facts from its rows, which are public."""
+    table = public[found[0]]
     facts = public_declaration(table)
     rows = tuple((name, each.type, _public(name, each, facts)) for name, each in facts.columns.items())
     return Description(f"'{table.name}', {PUBLIC}. Its columns:", ("column", "type", "public"), rows)
@@ -205,10 +187,8 @@ def summary_asked(
 
 
 def summary_aggregates(frame: Frame, columns: Sequence[str] | None, epsilon: Fraction) -> dict[str, AggregateSpec]:
-    """Return the question of a summary: for each column of numbers its count, mean, spread and quartiles.
-
-    The spread needs the most; if many columns share an epsilon it would be too noisy, and is left out.
-    """
+    """Return a summary's question: each column's count, mean and quartiles, and its spread if epsilon is enough for
+    that."""
     declaration = frame.declaration
     renamed = {each.name: name for name, each in frame.derived.items() if isinstance(each, Column)}
     known = [
@@ -232,11 +212,11 @@ def summary_aggregates(frame: Frame, columns: Sequence[str] | None, epsilon: Fra
     return asked
 
 
-@dataclass(frozen=True)
-class PlanReport:
-    """A plan that prints as text; `plan` holds the data."""
+@dataclass(frozen=True, repr=False)
+class PlanReport(Printed):
+    """The plan of a question, or of several that are charged as one; it prints as text."""
 
-    plan: Plan
+    planned: PlannedTogether
     confidence: Any
     solved: Solved | None = None
     path: str | None = None  # how the engine would run it now
@@ -247,6 +227,11 @@ class PlanReport:
     advice: tuple[str, ...] = ()  # that it will be refused, and a closer question
 
     @property
+    def plan(self) -> Plan:
+        """The first plan, as data."""
+        return self.planned.plans[0]
+
+    @property
     def only_plan(self) -> Plan:
         """The plan, of a question that has one: used by audits."""
         return self.plan
@@ -254,30 +239,28 @@ class PlanReport:
     @property
     def loss(self) -> Loss:
         """The cost of the call."""
-        return self.plan.loss_with(each.cost for each in self.wanted)
+        return self.planned.loss_with(each.cost for each in self.wanted)
 
     def __str__(self) -> str:
+        return printable("\n".join([*self._plan_lines(), *self._last_lines()]), keeping="\n")
+
+    def _plan_lines(self) -> list[str]:
         if self.wanted:
             text = learning_in_words(self.plan, self.wanted, self.loss, {"": self.ends}, self.confidence)
         else:
             text = plan_in_words(self.plan, self.confidence, path=self.path)
-        if self.joins:
-            first, _, rest = text.partition("\n")
-            text = "\n".join([first, *self.joins, rest])
-        text = "\n".join([text, *self.advice])
-        if self.fit is not None:
-            text += f"\nBudget: {self.fit}."
-        solved = "" if self.solved is None else f"\nε = {show(self.solved.epsilon)} is {self.solved.words}."
-        return printable(text + solved, keeping="\n")
+        first, newline, rest = text.partition("\n")
+        return [first, *self.joins, *([rest] if newline or self.joins else [])]
 
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return html_lines(str(self))
+    def _last_lines(self) -> list[str]:
+        """Return what would be closer, whether the budgets have room, and how an error was solved for."""
+        fit = [] if self.fit is None else [f"Budget: {self.fit}."]
+        solved = [] if self.solved is None else [f"ε = {show(self.solved.epsilon)} is {self.solved.words}."]
+        return [*self.advice, *fit, *solved]
 
 
 @dataclass(frozen=True, repr=False)
-class FreeReport:
+class FreeReport(Printed):
     """The plan of a free question, printed as text."""
 
     text: str
@@ -289,8 +272,3 @@ class FreeReport:
 
     def __str__(self) -> str:
         return printable(self.text, keeping="\n")
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return html_lines(str(self))

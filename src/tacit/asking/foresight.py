@@ -1,6 +1,7 @@
-"""What a question's plan can say before it is paid: the range of its errors, what is of no use, what would be closer.
+"""Before a question is paid, its plan gives the range of its errors, numbers that would be useless, and closer
+questions.
 
-All of it is planned from the question, public facts and facts that were paid for; nothing reads a row.
+All of it is planned from the question, public facts and facts that were paid for, without reading a row.
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,10 +34,8 @@ class Foresight:
             yield rows, self.request.foresee(rows).plan
 
     def advice(self, plan: Plan, ends: Sequence[tuple[int, Plan]]) -> tuple[str, ...]:
-        """Return that answering will be refused, if it will, and what would be closer.
-
-        `ends` are plans from made-up facts, if some are not known yet.
-        """
+        """Return that answering will be refused, if it will, and the closer questions; `ends` has plans from
+        made-up facts."""
         useless = "" if ends else useless_line([plan], rows_most(self.session.declaration), self.level)
         return tuple(line for line in (useless, self._closer(plan, ends)) if line)
 

@@ -1,8 +1,7 @@
-"""What was learned of a table: facts as the ledger keeps them, and as a person reads them.
+"""Facts, which are released answers: noisy integers, the scale of their noise, and their cost.
 
-A fact is a released answer: noisy integers, the scale of their noise, and what they cost. It never touches privacy, so
-it may be read back at any later epsilon and at any later version of its table. This file writes and reads facts; a
-session learns them and pays.
+A fact may be read back at any later epsilon and version of its table. This file writes and reads facts; a session
+learns them and pays.
 """
 
 import hashlib
@@ -82,13 +81,8 @@ USUAL = LearnChoice()
 ALL = LearnChoice(share=Fraction(1))
 
 
-def read_learn(learn: Learn, *, allowed: bool = True) -> LearnChoice:
+def read_learn(learn: Learn) -> LearnChoice:
     """Return what `learn=` means, or refuse it with the words to write instead."""
-    meant = _read_learn(learn)
-    return meant if allowed else replace(meant, allowed=False)
-
-
-def _read_learn(learn: Learn) -> LearnChoice:
     if learn is None or learn is True:
         return LearnChoice()
     if learn is False:
@@ -338,10 +332,8 @@ def plan_on(
 
 
 def asked_key(query: Query, spend: Spend) -> str:
-    """Return a text that is equal for two calls that ask the same at the same price, whatever is known by then.
-
-    Plans change with facts, so they cannot tell whether a question was asked before.
-    """
+    """Return a text that is equal for calls that ask the same at the same price; plans change with facts, and are no
+    key."""
     asked = sorted({repr(_plain_aggregate(output.aggregate)) for output in query.outputs})
     named = {output.name: repr(_plain_aggregate(output.aggregate)) for output in query.outputs}
     weights = sorted((named.get(name, name), weight) for name, weight in spend.weights)
@@ -437,10 +429,10 @@ def _known(stored: StoredFact) -> KnownFact:
 
 
 def costs_of_learning(learned: Sequence[Fact], foreseen: Sequence[WantedFact], spend: Spend) -> list[Fraction]:
-    """Return what a request has paid for facts, and what was foreseen for them if that is more.
+    """Return the cost that a request has paid for facts, and the foreseen one if that is more; refuse if nothing is
+    left.
 
-    If others have learned some of the facts meanwhile, more is left for the answer than was foreseen. By rho, that may
-    cost more than was set aside; then the answer has what was foreseen. A request with nothing left is refused.
+    By rho, an answer with more than was foreseen may cost more than was set aside.
     """
     cost = sum((fact.epsilon for fact in learned), Fraction(0))
     if cost >= spend.epsilon:

@@ -1,10 +1,9 @@
-"""`tacit.table(...)` and `tacit.catalog(...)`: open a protected table from a curator's declaration.
+"""`tacit.table(...)` and `tacit.catalog(...)`: open a source, hold its declaration against its schema, and register it.
 
-This file opens the source, checks the declaration against its schema, and registers the table in the ledger. It reads
-no row. Asking is left to `asking.py` and `question.py`.
+No row is read here.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
@@ -182,21 +181,15 @@ def catalog(path: str = FILE_NAME) -> "Catalog":
     return Catalog(read_catalog(path))
 
 
-def refuse_unapplied_people(file: CatalogFile, opened: Table) -> None:
-    """Refuse a catalog that names people whom its ledger knows nothing of: everyone could ask."""
-    if file.people and not opened.session.ledger.has_people():
-        raise QueryRefused(
-            f"{file.path} says who may ask, and its ledger does not know it yet, so nothing is asked"
-            "\nhint: have the curator write it into the ledger: tacit people apply"
-        )
-
-
 class Catalog(Mapping[str, Table]):
     """The tables of a tacit.toml, by name; `sql` asks any of them, and joins them."""
 
-    def __init__(self, file: CatalogFile, ledger: Ledger | None = None) -> None:
+    def __init__(
+        self, file: CatalogFile, ledger: Ledger | None = None, open_as: Callable[[str], Any] = lambda source: source
+    ) -> None:
         self.file = file
         self._ledger = ledger  # one that is open already, in place of the file's own
+        self._open_as = open_as  # gives a source that is open already
         self._opened: dict[str, Table] = {}
         self._public: dict[str, PublicTable] = {}
 
@@ -209,9 +202,13 @@ class Catalog(Mapping[str, Table]):
             if isinstance(other, str) and other in self.file.tables:
                 self[other]  # whose budget it has must be known to the ledger
             ledger = self.file.ledger if self._ledger is None else self._ledger
-            opened = table(entry.source, name=name, ledger=ledger, **entry.options)
-            refuse_unapplied_people(self.file, opened)
-            self._opened[name] = opened
+            opened = table(self._open_as(entry.source), name=name, ledger=ledger, **entry.options)
+            if self.file.people and opened.session.ledger.durable and not opened.session.ledger.has_people():
+                raise QueryRefused(  # everyone could ask
+                    f"{self.file.path} says who may ask, and its ledger does not know it yet, so nothing is asked"
+                    "\nhint: have the curator write it into the ledger: tacit people apply"
+                )
+            self._ledger, self._opened[name] = opened.session.ledger, opened
         return self._opened[name]
 
     def public(self, name: str) -> PublicTable:
@@ -240,9 +237,14 @@ class Catalog(Mapping[str, Table]):
         """
         if (asked := asked_of_public_facts(text)) is not None:
             return cast(Question, self._described(asked))
-        first, others, known = self.named(text, dialect)
+        names = self.named(text, dialect)
+        if not names or names[0] not in self.file.tables:
+            raise QueryRefused(
+                f"the SELECT names no protected table of {self.file.path}\nhint: its tables are {', '.join(self)}"
+            )
+        others, known = self.opened(names[1:])
         wanted = known | dict({} if most is None else most)
-        return first.sql(text, between=between, per_unit=per_unit, dialect=dialect, tables=others, most=wanted)
+        return self[names[0]].sql(text, between=between, per_unit=per_unit, dialect=dialect, tables=others, most=wanted)
 
     def _described(self, asked: tuple[str, str | None]) -> Description:
         """Return the public facts that a statement asks for; no ledger is opened for it, and no protected row read."""
@@ -259,18 +261,19 @@ class Catalog(Mapping[str, Table]):
         known = {each: value for each, value in entry.options.items() if each in signature(declared).parameters}
         return declared(entry.source, name=name, **known)[1]
 
-    def named(self, text: str, dialect: str | None = None) -> "tuple[Table, list[Table | PublicTable], dict[str, int]]":
-        """Return the tables that a SELECT names: a protected one, and all others, with the matches in public ones."""
+    def named(self, text: str, dialect: str | None = None) -> list[str]:
+        """Return the tables that a SELECT names, the protected ones first; none is opened."""
         names = {name.lower() for name in tables_named(text, dialect)}
-        protected = [name for name in self.file.tables if name.lower() in names]
-        if not protected:
-            raise QueryRefused(
-                f"the SELECT names no protected table of {self.file.path}\nhint: its tables are {', '.join(self)}"
-            )
-        publics = [entry for name, entry in self.file.public.items() if name.lower() in names]
-        others: list[Table | PublicTable] = [self[name] for name in protected[1:]]
-        others += [self.public(entry.name) for entry in publics]
-        return self[protected[0]], others, {entry.name: entry.options["most"] for entry in publics}
+        return [name for name in (*self.file.tables, *self.file.public) if name.lower() in names]
+
+    def opened(
+        self, names: Iterable[str], open_table: Callable[[str], Table] | None = None
+    ) -> "tuple[list[Table | PublicTable], dict[str, int]]":
+        """Open tables of these names, and return how many rows of each public one a row may match."""
+        open_table = self.__getitem__ if open_table is None else open_table
+        publics = [self.public(name) for name in names if name in self.file.public]
+        tables: list[Table | PublicTable] = [open_table(name) for name in names if name in self.file.tables]
+        return [*tables, *publics], {each.name: self.file.public[each.name].options["most"] for each in publics}
 
     def __contains__(self, name: object) -> bool:
         return name in self.file.tables
@@ -290,7 +293,6 @@ class Catalog(Mapping[str, Table]):
 
 
 def _at_last_version(declaration: Declaration, book: Ledger) -> Declaration:
-    """Return a declaration with the version under which the ledger knows the table."""
     return replace(declaration, version=book.version_of(declaration.name) or 1)
 
 
@@ -315,7 +317,7 @@ def _asked_as(
 def _outside_of_budgets(opened: Source, name: str, book: Ledger) -> tuple[str, ...]:
     """Return a notice if the default ledger also knows this table: charges made here are not counted there.
 
-    In a durable ledger a table with only the same name may belong to another study, so the name alone is no match.
+    By name only beside a ledger in memory: a table of another study may have the same name.
     """
     if not has_default_ledger():
         return ()
@@ -343,11 +345,8 @@ def _book(ledger: Any, budget: Loss | LossPerPeriod | None, *, is_unnamed: bool 
 
 
 def _refuse_unnamed(ledger: Any) -> None:
-    """Refuse a frame without a name in a ledger that is kept: all such frames would share one name and one budget.
-
-    A name made from the rows would release something of them, and a name made from the schema would be another one
-    for the same people as soon as a column is added.
-    """
+    """Refuse a frame without a name in a kept ledger: a name from its rows would release them, one from its schema
+    changes."""
     if ledger.durable if isinstance(ledger, Ledger) else _ledger_address(ledger) != MEMORY:
         raise InvalidParameter(
             "a frame in a ledger that is kept needs a name: its budget is found again by it"

@@ -76,10 +76,8 @@ class OpenCharge:
         return self._receipt
 
     def keep(self, text: str, show: Callable[[], str] | None = None) -> None:
-        """Write a released value into the ledger, before it leaves: its text, and the text for people.
-
-        Both are made only of the released value.
-        """
+        """Write a released value into the ledger before it leaves: its text, and the text for people; both only from
+        that value."""
         self.is_released = True
         wait_to_write()  # the entry has a time, which is public
         if isinstance(self._reserved, StoredAnswer):
@@ -101,10 +99,7 @@ _SENT: ContextVar[str | None] = ContextVar("tacit_sent", default=None)
 
 @contextmanager
 def sent_as(request: str) -> Iterator[None]:
-    """Keep a request as it was sent with the charge that is made for it inside, so that it can be asked again.
-
-    It is the asker's own text. What is learned on the way is charged without it.
-    """
+    """Keep the asker's own text with the charge that is made for it inside, so that the request can be asked again."""
     before = _SENT.set(request)
     try:
         yield

@@ -121,7 +121,8 @@ class Question(QuestionVerbs[PlanReport]):
         level, asker = call.level, self.parts.payer.asker(call.analyst)
         spend, solved = self._spend(call, asker)
         # an error was solved for from what is known: to learn more would leave less for it
-        choice = read_learn(call.learn, allowed=solved is None)
+        choice = read_learn(call.learn)
+        choice = choice if solved is None else replace(choice, allowed=False)
         return Request(self.parts, spend, asker, request_id, choice), solved, level
 
     @property
@@ -137,7 +138,7 @@ class Question(QuestionVerbs[PlanReport]):
         foresight = Foresight(session, self.query, request, level)
         ends = tuple(foresight.ends()) if foreseen.wanted else ()
         return PlanReport(
-            foreseen.plan,
+            foreseen.planned,
             level,
             solved,
             session.engine.path_of(foreseen.plan),
@@ -335,10 +336,8 @@ def workload_question(questions: Mapping[str, Question]) -> Question:
 
 
 def _budget_for(session: Session, asker: Asker) -> Loss:
-    """Return the budget by which a call that states no delta gets its share of one: the least that applies.
-
-    That of the table, or an analyst's own: a share of the table's could be more than an analyst ever has.
-    """
+    """Return the budget that a call without a delta has its share of: the table's, or an analyst's own if that allows
+    less."""
     declared = session.registered.budget
     if not isinstance(declared, ApproximateLoss):
         return declared

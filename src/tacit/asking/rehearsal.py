@@ -1,6 +1,6 @@
-"""Rehearse a question: the whole release on rows that are public, at several ε, beside the truth about them.
+"""Rehearse a question: the whole release on public rows, at several ε, beside the truth.
 
-Nothing is charged, so nothing protects those rows. A source that any ledger at hand knows as protected is refused.
+Nothing is charged, and nothing protects those rows: a source that any ledger at hand knows as protected is refused.
 """
 
 import warnings

@@ -146,7 +146,11 @@ class Request:
         payer.engine.refuse_changes()
         with payer.ledger.one_moment():
             room = payer.ledger.room(payer.registered, self.asker.name)
-            declared = parts.declared(self.spend, partial(self._fits_or_has_answer, room), self._is_of_another)
+
+            def fits(planned: PlannedTogether) -> bool:
+                return _fits_room(room, planned) or self._has_answer(planned)
+
+            declared = parts.declared(self.spend, fits, self._is_of_another)
             if declared is not None and not parts.needs_facts(self.spend):
                 foreseen, is_paid = Foreseen(declared, (), (NO_FACTS,)), self._has_answer(declared)
                 return KnownRequest(declared.keys[0], foreseen, is_declared=True, is_paid=is_paid)
@@ -164,10 +168,10 @@ class Request:
         return KnownRequest(key, self._foreseen(found, room), is_taken=stored is not None, learned=learned)
 
     def foresee(self, rows: int | None = None) -> Foreseen:
-        """Return the plans and the facts to learn: free, and without reading a row.
+        """Return the plans and the facts to learn: free, and without reading a row; made-up facts give each person
+        `rows` rows.
 
-        Whether the question was asked before is left out: that may be another asker's secret. In made-up facts each
-        person has `rows` rows.
+        Whether the question was asked before is left out: that may be another asker's secret.
         """
         payer = self.payer
         with payer.ledger.one_moment():
@@ -364,9 +368,6 @@ class Request:
 
     def _has_answer(self, planned: PlannedTogether) -> bool:
         return self._recall(planned.keys[0], None) is not None
-
-    def _fits_or_has_answer(self, room: BudgetRoom, planned: PlannedTogether) -> bool:
-        return _fits_room(room, planned) or self._has_answer(planned)
 
     def _is_of_another(self, planned: PlannedTogether) -> bool:
         """Return whether the request was charged for another question, or for this one with the other noise."""

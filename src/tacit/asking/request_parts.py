@@ -1,7 +1,6 @@
 """The parts of a request: one question, or several that are charged as one, each with the session of its rows.
 
-A question by itself and several together differ in how they are planned, under which key their answer is kept and as
-which text. Here is that difference; the story of an answer (`request.py`) is the same for both.
+The two differ in how they are planned, and in the key and the text of their answer; `request.py` is the same for both.
 """
 
 import hashlib

@@ -95,10 +95,10 @@ class Session:
     hold: Fraction | None = None  # the public clock's ticks, in seconds; None: answers leave when they are ready
 
     def about(self, relation: Relation | None, beside: Beside | None = None) -> "Session":
-        """Return a session about a relation of this table: the same people, budget and ledger, and its own rows.
+        """Return a session about a relation of this table: the same people, budget and ledger, with a declaration of
+        its own.
 
-        `declaration` is then the relation's. Answers and facts have keys of their own, by what the relation is, and by
-        what is declared of the other tables in it: they must be about the same people.
+        Its answers and facts have keys by what the relation is, and by what the other tables in it declare.
         """
         base = self.base or self
         if relation is None or isinstance(relation, TableRows):
@@ -172,7 +172,7 @@ class Session:
     def learn(
         self, query: Query, *, spend: Spend, again: bool, analyst: str | None, learned: list[Fact] | None = None
     ) -> KnownFacts:
-        """Charge for and learn facts ahead of a question, for at most epsilon; with `again` also those that are known.
+        """Charge for and learn facts ahead of a question, for at most epsilon; `again` replaces known ones.
 
         As a part of a larger call, the facts that were paid for here are added to `learned`.
         """
@@ -274,10 +274,7 @@ class Session:
         return min((fact for fact in (own, of_table) if fact is not None), key=lambda fact: fact.scales, default=None)
 
     def spend(self, payment: Payment) -> AbstractContextManager[OpenCharge]:
-        """Charge this table's budget for a release: `spend` has the rules.
-
-        The key need not name the table, what is declared of it or its source: they are added here.
-        """
+        """Charge this table's budget for a release (`spend`); the key gets table, declaration and source."""
         self.engine.refuse_changes()  # a file that is gone is not charged for
         key = self.key_of(payment.key) if payment.learning is None else self.fact_key(payment.key)
         return spend(self.ledger, self.registered, replace(payment, key=key))

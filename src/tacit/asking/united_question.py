@@ -1,7 +1,5 @@
-"""`CompoundQuestion`: a question of several parts that are charged as one.
-
-They are the SELECTs of a UNION ALL, the levels of a ROLLUP, CUBE or GROUPING SETS, and the asides of a SELECT.
-"""
+"""A question of several parts that are charged as one: a UNION ALL, the levels of a ROLLUP or CUBE, the asides of a
+SELECT."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,14 +9,14 @@ from itertools import islice
 from tacit.answer import Answer, AsideRelease, BranchRelease, make_compound_answer
 from tacit.asking.describing import PlanReport
 from tacit.asking.foresight import rows_most, rows_of_people
-from tacit.asking.request import Foreseen, Request, info_of_record
+from tacit.asking.request import Request, info_of_record
 from tacit.asking.request_parts import RequestParts
 from tacit.asking.session import Session
-from tacit.errors import QueryRefused, printable
+from tacit.errors import QueryRefused
 from tacit.forecast import Solved, errors_in_words, learning_in_words, plan_in_words, useless_line
 from tacit.hold import longest
 from tacit.plan import Plan, PlannedTogether
-from tacit.privacy import Loss, Number, brief, show
+from tacit.privacy import Number
 from tacit.query import Branch, Compound, Query, adds_up, aside_queries, level_queries
 from tacit.release import NoisyTable
 
@@ -28,9 +26,8 @@ _Parts = list[tuple[Session, Query]]
 
 @dataclass(frozen=True, repr=False)
 class CompoundReport(PlanReport):
-    """The plans of all parts, which print as text; `plan` is the first of them."""
+    """The plans of all parts."""
 
-    foreseen: Foreseen | None = None
     labels: tuple[str, ...] = ()
     made_up: tuple[tuple[int, PlannedTogether], ...] = ()  # from made-up facts, by the rows that each person has
 
@@ -47,40 +44,18 @@ class CompoundReport(PlanReport):
             "\nhint: audit each SELECT of the UNION ALL, and each level, by itself"
         )
 
-    @property
-    def loss(self) -> Loss:
-        """What the call would cost: all of it."""
-        if self.foreseen is None:
-            raise ValueError("a compound question has its plans")
-        return self.foreseen.planned.loss_with(each.cost for each in self.wanted)
-
-    def __str__(self) -> str:
-        foreseen = self.foreseen
-        if foreseen is None:
-            raise ValueError("a compound question has its plans")
-        plans = foreseen.planned.plans
+    def _plan_lines(self) -> list[str]:
+        plans = self.planned.plans
         lines = [f"{len(plans)} questions, charged together: {self.loss}, all or nothing."] if len(plans) > 1 else []
         if self.wanted:
-            whole = replace(plans[0], spend=replace(plans[0].spend, epsilon=foreseen.planned.spend.epsilon))
-            lines.append(learning_in_words(whole, self.wanted, self.loss, self.parts, self.confidence))
-        else:
-            for label, plan in zip(self.labels, plans, strict=True):
-                if len(plans) > IN_FULL_MOST:
-                    lines.append(f"{label}: {errors_in_words(plan, self.confidence)}")
-                    continue
-                lines += [*([f"--- {label}"] if len(plans) > 1 else []), plan_in_words(plan, self.confidence)]
-            lines += [
-                f"Learned first, and kept: {each.words}, for ε = {brief(each.plan.spend.epsilon)} of it."
-                for each in self.wanted
-            ]
-        lines += self.advice
-        if self.fit is not None:
-            lines.append(f"Budget: {self.fit}.")
-        if self.solved is not None:
-            lines.append(f"ε = {show(self.solved.epsilon)} is {self.solved.words}.")
-        return printable("\n".join(lines), keeping="\n")
-
-    __repr__ = __str__
+            whole = replace(plans[0], spend=replace(plans[0].spend, epsilon=self.planned.spend.epsilon))
+            return [*lines, learning_in_words(whole, self.wanted, self.loss, self.parts, self.confidence)]
+        for label, plan in zip(self.labels, plans, strict=True):
+            if len(plans) > IN_FULL_MOST:
+                lines.append(f"{label}: {errors_in_words(plan, self.confidence)}")
+                continue
+            lines += [*([f"--- {label}"] if len(plans) > 1 else []), plan_in_words(plan, self.confidence)]
+        return lines
 
 
 @dataclass(frozen=True, repr=False)
@@ -163,18 +138,16 @@ def compound_report(
     session: Session, query: Query, request: Request, solved: Solved | None, level: Fraction, labels: tuple[str, ...]
 ) -> CompoundReport:
     """Return the plans of all parts of a request, and what is learned for them first."""
-    foreseen = request.foresee()
-    planned, declared = foreseen.planned, session.declaration
-    advice = "" if foreseen.wanted else useless_line(planned.plans, rows_most(declared), level)
+    foreseen, declared = request.foresee(), session.declaration
+    advice = "" if foreseen.wanted else useless_line(foreseen.planned.plans, rows_most(declared), level)
     guesses = rows_of_people(declared, query) if foreseen.wanted else []
     return CompoundReport(
-        foreseen.plan,
+        foreseen.planned,
         level,
         solved,
         fit=request.fit(foreseen),
         wanted=foreseen.wanted,
         advice=(advice,) if advice else (),
-        foreseen=foreseen,
         labels=labels,
         made_up=tuple((rows, request.foresee(rows).planned) for rows in guesses),
     )
@@ -183,10 +156,8 @@ def compound_report(
 def several_parts(
     compound: Compound, session_of: Callable[[Query], tuple[Session, Query]]
 ) -> tuple[Session, Query, Several]:
-    """Return several parts, with the session that they are asked of and the first of them.
-
-    `session_of` gives a SELECT's own session, and its query with ranges.
-    """
+    """Return several parts, their session, and the first; `session_of` gives a SELECT's own session, and its query with
+    ranges."""
     branches, sessions, of_asides = [], [], []
     for branch in compound.branches:
         session, query = session_of(branch.query)

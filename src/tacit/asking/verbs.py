@@ -1,7 +1,6 @@
-"""The verbs of a table: filter, derive, group, and ask for an aggregate, each checked at once; and those of a question.
+"""The verbs of a table (filter, derive, group, ask for an aggregate), each checked at once, and those of a question.
 
-The verbs only build frames and questions. The parts of a question, and its answers, are left to the classes with these
-verbs: a table that is open here (`asking.py`), and one on a server (the room `remote`).
+Tables that are open here and tables on a server (the room `remote`) have these verbs.
 """
 
 from collections.abc import Mapping, Sequence

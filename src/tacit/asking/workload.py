@@ -1,7 +1,7 @@
-"""`Workload`: several questions by name, planned, charged and answered as one.
+"""`Workload`: several questions by name, planned, charged and answered as one: their shares, and the least epsilon for
+errors.
 
-The story of an answer is that of any question with parts (`request.py`). Here are the shares of the questions and the
-least epsilon for wanted errors; numbers that share cells are fitted in `answer/workloads.py`.
+Numbers that share cells are fitted in `answer/workloads.py`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -77,10 +77,8 @@ class Workload:
         alone: "Callable[[Question, Wanted], Solved]",
         plans_at: Callable[[Fraction, tuple[Fraction, ...]], Sequence[Plan]],
     ) -> tuple[Solved, tuple[Fraction, ...]]:
-        """Return the least epsilon that meets the errors of all questions, and the shares that it takes.
-
-        A question whose error cannot be met is named: `alone` solves for one.
-        """
+        """Return the least epsilon that meets all errors, and its shares; `alone` solves for one, to name an error that
+        fails."""
         wanted = self._wanted(call.error)
         least: dict[str, float] = {}
         for name, error in wanted.items():

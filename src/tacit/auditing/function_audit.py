@@ -14,7 +14,7 @@ import numpy as np
 
 from tacit.auditing import drawing
 from tacit.auditing.distinguish import Event, Worth, choose_events, gaussian_move, loss_at
-from tacit.auditing.lower_bound import Proved, gaussian_epsilon, gaussian_exceeds, mu_lower, prove
+from tacit.auditing.lower_bound import gaussian_epsilon, gaussian_exceeds, mu_lower, prove
 from tacit.auditing.outcome import Outcomes, read_outcomes
 from tacit.auditing.result import AuditResult, Finding, make_figure
 from tacit.auditing.sequential import Bets
@@ -114,39 +114,33 @@ def judge(one: Any, other: Any, claim: Claim, *, noise: Literal["gaussian"] | No
     count = min(outcomes.first, outcomes.second)
     worth: Worth = loss_at(float(claim.delta)) if noise is None else gaussian_move
     events = choose_events(outcomes, learned=count // 4, chosen=count // 2, worth=worth, most=EVENTS_TESTED)
-    tested = [_test(event, outcomes, count // 2, claim.alpha_for(outcomes) / EVENTS_TESTED) for event in events]
-    tested.sort(key=lambda each: -each.proved.epsilon(claim.delta))
-    best = tested[0] if tested else None
-    violated = any(each.proved.exceeds(claim.epsilon, claim.delta) for each in tested)
-    demonstrated = best.proved.epsilon(claim.delta) if best else 0.0
+    alpha = claim.alpha_for(outcomes) / EVENTS_TESTED
+    tested = [(event, _tested(event, outcomes, count // 2, alpha)) for event in events]
+    tested.sort(key=lambda each: -each[1].proved.epsilon(claim.delta))
+    best = tested[0][0] if tested else None
+    violated = any(each.proved.exceeds(claim.epsilon, claim.delta) for _, each in tested)
+    demonstrated = tested[0][1].proved.epsilon(claim.delta) if tested else 0.0
     notes = [] if noise is None else ["the noise is taken to be Gaussian"]
     if noise == "gaussian":
-        mus = sorted(((mu_lower(each.proved), each) for each in tested), key=lambda pair: -pair[0])
+        mus = sorted(((mu_lower(each.proved), event) for event, each in tested), key=lambda pair: -pair[0])
         if mus and gaussian_epsilon(mus[0][0], claim.delta) > demonstrated:
             demonstrated, best = gaussian_epsilon(mus[0][0], claim.delta), mus[0][1]
             violated = violated or gaussian_exceeds(mus[0][0], claim.epsilon, claim.delta)
     return claim.result(
         outcomes,
-        best.event if best else None,
+        best,
         violated=violated,
         demonstrated=demonstrated,
         draws=count,
         method="split sample",
         notes=tuple(notes),
-        tested=tuple(Finding(each.event.words, each.event.likelier_first, each.tally, each.proved) for each in tested),
+        tested=tuple(each for _, each in tested),
     )
 
 
-@dataclass(frozen=True)
-class _Tested:
-    event: Event
-    tally: Any
-    proved: Proved
-
-
-def _test(event: Event, outcomes: Outcomes, start: int, alpha: Fraction) -> _Tested:
+def _tested(event: Event, outcomes: Outcomes, start: int, alpha: Fraction) -> Finding:
     tally = event.tally(outcomes, start)
-    return _Tested(event, tally, prove(tally, alpha=alpha))
+    return Finding(event.words, event.likelier_first, tally, prove(tally, alpha=alpha))
 
 
 # ---- slow callables ------------------------------------------------------------------------------------------------

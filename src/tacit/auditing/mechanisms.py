@@ -61,7 +61,9 @@ def audit_mechanism(
 ) -> AuditResult:
     """Return the verdict on one of our own mechanisms; with a shortage, on one with noise that is too small by this
     share."""
-    subject = find_subject(name)
+    subject = SUBJECTS.get(name)
+    if subject is None:
+        raise InvalidParameter(f"'{name}' is not a mechanism to audit\nhint: one of {', '.join(SUBJECTS)}")
     exact = positive(decimal_meaning(epsilon, name="epsilon"), name="epsilon")
     missing = decimal_meaning(shortage, name="shortage")
     if not 0 <= missing < 1:
@@ -76,13 +78,6 @@ def audit_mechanism(
     draw = subject.prepare(exact, claimed_delta, missing)
     claim = Claim(exact, claimed_delta, confidence_meaning(confidence))
     return judge(draw(0, count), draw(1, count), claim, noise=subject.noise)
-
-
-def find_subject(name: str) -> AuditSubject:
-    found = SUBJECTS.get(name)
-    if found is None:
-        raise InvalidParameter(f"'{name}' is not a mechanism to audit\nhint: one of {', '.join(SUBJECTS)}")
-    return found
 
 
 # ---- noise ---------------------------------------------------------------------------------------------------------
@@ -205,12 +200,11 @@ def _randomized_response(epsilon: Fraction, _: Fraction, shortage: Fraction) -> 
     return lambda side, count: mechanism.release(np.full(count, side, dtype=np.int64))
 
 
-def _local(make: Callable[[Fraction], LocalProtocol], codes: Callable[[Any], tuple[int, int]]) -> Prepare:
+def _local(make: Callable[[Fraction], LocalProtocol], pair: tuple[int, int]) -> Prepare:
     """A report's bytes and, for counts, whether it supports either of the two answers."""
 
     def prepare(epsilon: Fraction, _: Fraction, shortage: Fraction) -> Callable[[int, int], Any]:
         protocol = make(epsilon / (1 - shortage))
-        pair = codes(protocol)
 
         def draw(side: int, count: int) -> Any:
             payloads = protocol.draw(np.full(count, pair[side], dtype=np.int64), Keystream())
@@ -224,15 +218,8 @@ def _local(make: Callable[[Fraction], LocalProtocol], codes: Callable[[Any], tup
     return prepare
 
 
-def _first_two(_: Any) -> tuple[int, int]:
-    return 0, 1
-
-
-def _ends_of_range(protocol: Any) -> tuple[int, int]:
-    return 0, int(protocol.steps)
-
-
 DOMAIN = 8
+FIRST_TWO = (0, 1)
 
 SUBJECTS: dict[str, AuditSubject] = {
     each.name: each
@@ -284,15 +271,15 @@ SUBJECTS: dict[str, AuditSubject] = {
             AuditSubject(
                 f"local-{name}",
                 f"the first two of {DOMAIN} answers",
-                _local(partial(make, DOMAIN), _first_two),
+                _local(partial(make, DOMAIN), FIRST_TWO),
             )
             for name, make in FREQUENCIES.items()
         ),
         AuditSubject(
             "local-longitudinal",
             f"the first two of {DOMAIN} answers, one report",
-            _local(lambda epsilon: Permanent(DOMAIN, 2 * epsilon, epsilon), _first_two),
+            _local(lambda epsilon: Permanent(DOMAIN, 2 * epsilon, epsilon), FIRST_TWO),
         ),
-        AuditSubject("local-mean", "the two ends of the range", _local(MeanResponse, _ends_of_range)),
+        AuditSubject("local-mean", "the two ends of the range", _local(MeanResponse, (0, 1 << MeanResponse.grid_bits))),
     )
 }

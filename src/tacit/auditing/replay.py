@@ -1,13 +1,11 @@
-"""Run one plan on neighbouring tables and compare the results before any noise: deterministic, and one pair is enough.
+"""Audit a question by its plan on made-up neighbouring tables: no row is read, and the audit is free.
 
-A published leak is nearly always in the glue: a unit that moves a sum farther than was declared, a row that makes a
-query fail, a key that appears. Replay finds such a bug at once, on tables the audit made and never with a ledger:
-shapes, errors and logs must be equal, and exact sums, values and counts must lie within what the plan declares.
+First the plan runs without noise, which is deterministic, so that one pair is enough. A published leak is nearly always
+in the glue: a unit that moves a sum farther than was declared, a row that makes a query fail, a key that appears.
+Shapes, errors and logs must be equal, and exact sums, values and counts within what the plan declares.
 
-Audit a question by its plan, on made-up neighbouring tables. No row is read and the audit is free.
-
-First the plan is replayed without noise, which is deterministic; then the real release is drawn many times from the
-pair of tables that is farthest apart, and the loss that can be demonstrated is held against the one it would cost.
+Then the real release is drawn many times from the pair that is farthest apart, and the loss that can be demonstrated is
+held against the one it would cost.
 """
 
 import logging
@@ -117,14 +115,10 @@ Traces = Mapping[str | None, Trace]  # by newcomer; None: without any
 
 def trace_all_and_alone(plan: Plan, declaration: Declaration, made: MadeTables) -> tuple[Traces, Traces]:
     """Return the runs of a plan on the crowd, with each newcomer or without; and the same without the crowd."""
-    together = _all_tables(made)
+    together: dict[str | None, pa.Table] = {name: made.with_newcomer(name) for name in (None, *made.newcomers)}
     alone = {("alone", name): made.alone(name) for name in together}
     traces = _trace_tables(plan, declaration, {**together, **alone})
     return {name: traces[name] for name in together}, {name: traces["alone", name] for name in together}
-
-
-def _all_tables(made: MadeTables) -> dict[str | None, pa.Table]:
-    return {name: made.with_newcomer(name) for name in (None, *made.newcomers)}
 
 
 def _trace_tables(plan: Plan, declaration: Declaration, tables: Mapping[Any, pa.Table]) -> dict[Any, Trace]:
@@ -141,8 +135,7 @@ def replay(plan: Plan, declaration: Declaration, query: Query) -> Replay:
 def compare_traces(plan: Plan, traces: Traces, alone: Traces | None = None) -> Replay:
     """Return the differences between the runs on every pair of neighbours.
 
-    With the runs without the crowd, also whether the others' counts differ from those without the newcomer, and
-    whether a table of one newcomer can be distinguished from a table of no rows.
+    `alone` has the runs without the crowd: others' counts are compared, and a newcomer with an empty table.
     """
     broken, most, farthest = [], 0.0, "nobody"
     if all(trace.failed for trace in traces.values()):

@@ -1,8 +1,7 @@
 """The command line's door: the list of commands, `--version`, and how an error reaches a person.
 
-A command's module loads its imports when it runs; other packages may bring more
-(outside.py). An error of ours is its message on stderr and an exit code, never a stack trace; for an error that is not
-ours only its class is printed, since the texts of other packages may quote a row.
+A command's module loads its imports when it runs. An error of ours is its message on stderr and an exit code; of other
+errors only the class is printed, since their texts may quote a row.
 """
 
 import gc

@@ -4,11 +4,9 @@ Both take the same options (`options.py`). An answer is charged to the ledger be
 and reads no row.
 """
 
-import sys
 from collections.abc import Callable
 from dataclasses import fields
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -24,7 +22,7 @@ from tacit.cli.options import (
     plan_question,
     with_options,
 )
-from tacit.cli.screen import check_plot, check_writable, say, working
+from tacit.cli.screen import check_plot, check_writable, say, working, write_text
 from tacit.errors import InvalidParameter, json_text
 
 if TYPE_CHECKING:
@@ -124,17 +122,6 @@ def write_answer(answer: "Answer", options: AskOptions) -> None:
         "csv": answer.to_csv,
     }
     write_text(written[options.format](), options.output, is_data=options.format == "csv")
-
-
-def write_text(text: str, output: str | None, *, is_data: bool = False) -> None:
-    """Print a text, or write it to a file, ending with one newline; data is left as it is, but on a terminal."""
-    text = text.rstrip("\n") + "\n"
-    if output is None and is_data and not sys.stdout.isatty():
-        typer.echo(text, nl=False)
-    elif output is None:
-        say(text, nl=False)
-    else:
-        Path(output).write_text(text, encoding="utf-8")
 
 
 @with_options

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from tacit.cli.ask import check_output, write_text
+from tacit.cli.ask import check_output
 from tacit.cli.options import AskOptions, argument, flag, open_question, option, required, with_options
-from tacit.cli.screen import check_plot, say, working
+from tacit.cli.screen import check_plot, say, working, write_text
 from tacit.errors import InvalidParameter, SelfTestFailed, json_text
 
 if TYPE_CHECKING:

@@ -1,8 +1,7 @@
 """`tacit init` writes a tacit.toml from a table's schema and a few answers; `tacit tables` lists what it declares.
 
-Both read column names and types, and no row. Taking a range or a list of keys from the data would be a leak, so `init`
-never does; it writes them as comments to fill in. `tables` checks each declaration against the
-schema and shows the remaining budget. For a table that cannot be asked it names the mistake, and then exits with 2.
+Both read names and types of columns, and no row: taking a range or keys from the data would be a leak, so `init` writes
+them as comments to fill in. `tables` checks each declaration and names its mistake.
 """
 
 import json
@@ -17,7 +16,16 @@ import typer
 
 from tacit.cli.books import ServerAddress, connected
 from tacit.cli.budget import NO_TABLES
-from tacit.cli.options import argument, known_table, named, option, read_ends, read_key_list, whole_number, with_options
+from tacit.cli.options import (
+    argument,
+    named,
+    option,
+    read_ends,
+    read_key_list,
+    read_positive,
+    whole_number,
+    with_options,
+)
 from tacit.cli.screen import say
 from tacit.errors import InvalidParameter, LedgerError, QueryRefused, TacitError
 from tacit.files import read_small
@@ -97,10 +105,15 @@ def init(
 
     `tacit init visits.parquet --unit patient_id --budget 2 --delta 1e-6`
     """
+    from tacit.tables import without_password
+
     types = dict(named(type, "--type", "age=int"))
     kinds, stem = _schema(source, types)
+    # the catalog names a path from its own folder, and an address without its password
+    folder = Path(output).resolve().parent
+    kept = without_password(source) if "://" in source else os.path.relpath(source, folder)
     draft = TableDraft(
-        source=_catalog_source(source, Path(output)),
+        source=kept,
         name=name or stem,
         kinds=kinds,
         unit=unit,
@@ -115,13 +128,6 @@ def init(
     before = _existing(Path(output), draft.name)
     check(draft)
     _write_catalog(ask_for_rest(draft) if asking and sys.stdin.isatty() else draft, before, output)
-
-
-def _catalog_source(source: str, output: Path) -> str:
-    """Return a source as the catalog names it: a path from its own folder, an address without its password."""
-    from tacit.tables import without_password
-
-    return without_password(source) if "://" in source else os.path.relpath(source, output.resolve().parent)
 
 
 def check(draft: TableDraft) -> None:
@@ -142,8 +148,8 @@ def check(draft: TableDraft) -> None:
     elif draft.delta is not None:
         raise InvalidParameter("--delta belongs to the budget, but --budget is missing\nhint: --budget 3 --delta 1e-6")
     for bound in (draft.rows_per_unit, draft.groups_per_unit):
-        if bound is not None and not (bound.isascii() and bound.isdecimal() and len(bound) <= 18 and int(bound) > 0):
-            raise InvalidParameter("a bound per unit must be a whole number of at least 1\nhint: e.g. 3")
+        if bound is not None:
+            read_positive(bound, "a bound per unit must be a whole number of at least 1\nhint: e.g. 3")
 
 
 def ask_for_rest(draft: TableDraft) -> TableDraft:
@@ -194,22 +200,20 @@ def to_toml(draft: TableDraft) -> str:
     """Return one table's part of a catalog, with open entries as comments."""
     header = f"tables.{_toml_key(draft.name)}"
     delta = f", delta = {_toml_number(draft.delta)}" if draft.delta is not None else ""
+    unit = None if draft.unit is None else _toml_text(draft.unit)
     budget = None if draft.budget is None else f"{{ epsilon = {_toml_number(draft.budget)}{delta} }}"
     lines = [
         f"[{header}]",
         f"source = {_toml_text(draft.source)}",
-        _required_line(
-            "unit",
-            None if draft.unit is None else _toml_text(draft.unit),
-            '"person_id"',
-            "whose privacy; ROW: each row's",
+        _toml_line("unit", unit, '"person_id"', "whose privacy; ROW: each row's", missing="fill in: "),
+        _toml_line(
+            "budget", budget, "{ epsilon = 3, delta = 1e-6 }", "the budget for one unit, for life", missing="fill in: "
         ),
-        _required_line("budget", budget, "{ epsilon = 3, delta = 1e-6 }", "the budget for one unit, for life"),
         '# neighbours = "add-remove"  # or "replace": how neighbouring tables differ',
         "# population = 100000  # about how many people; a delta too large for them is refused",
         "# What one unit may count for is learned when a question needs it, once, for a part of its epsilon. By hand:",
-        _by_hand("rows_per_unit", draft.rows_per_unit, "3", "the most rows of one unit that count in a group"),
-        _by_hand("groups_per_unit", draft.groups_per_unit, "2", "the most groups that one unit counts in"),
+        _toml_line("rows_per_unit", draft.rows_per_unit, "3", "the most rows of one unit that count in a group"),
+        _toml_line("groups_per_unit", draft.groups_per_unit, "2", "the most groups that one unit counts in"),
         "# rows = 1000000  # how many rows there are, if that is public",
         "# most_rows_per_unit = 366  # the most rows that any unit can have, if that is known whatever the data",
     ]
@@ -259,12 +263,8 @@ def _type_line(column: str) -> str:
     return f'# type = "{kind}"  # or {", ".join(others)}'
 
 
-def _required_line(word: str, value: str | None, example: str, meaning: str) -> str:
-    return f"# {word} = {example}  # fill in: {meaning}" if value is None else f"{word} = {value}  # {meaning}"
-
-
-def _by_hand(word: str, value: str | None, example: str, meaning: str) -> str:
-    return f"# {word} = {example}  # {meaning}" if value is None else f"{word} = {value}  # {meaning}"
+def _toml_line(word: str, value: str | None, example: str, meaning: str, *, missing: str = "") -> str:
+    return f"# {word} = {example}  # {missing}{meaning}" if value is None else f"{word} = {value}  # {meaning}"
 
 
 def _schema(source: str, types: dict[str, str]) -> tuple[dict[str, str], str]:
@@ -449,7 +449,7 @@ def _facts(column: str, facts: Any) -> str:
 
 
 def _budget(entry: "CatalogEntry", ledger: "Ledger | None") -> str:
-    table = None if ledger is None else known_table(ledger, entry.name)
+    table = None if ledger is None else ledger.table(entry.name)
     if table is None or ledger is None:
         declared = entry.options.get("budget")
         if declared is None and entry.options.get("same_people_as") is not None:

@@ -1,8 +1,7 @@
-"""`tacit demo`: the whole story on a made-up table, in a few seconds; every private number it prints was really drawn.
+"""`tacit demo`: the whole story on a made-up table, in seconds; every private number that it prints was really drawn.
 
-The demo works in its own folder with its own ledger, and deletes both unless `--keep` is given. The table has the
-hospital visits of 100,000 made-up people, and a survey has one row of each of 30,000 of them. All numbers are computed
-from whole numbers, so they are the same on every machine.
+It works in a folder and a ledger of its own, deleted unless `--keep` is given. All rows are computed from whole
+numbers, and are the same on every machine.
 """
 
 import ast
@@ -65,14 +64,13 @@ _SURVEY = f"""
 """  # noqa: S608 (made only of constants)
 
 
-def write_survey(path: Path) -> None:
-    """Write the survey as Parquet: region and hours of work a week, one row for each person."""
-    _quiet_engine().execute(f"COPY ({_SURVEY}) TO $path (FORMAT parquet)", {"path": str(path)})
-
-
 def write_visits(path: Path) -> None:
     """Write the table as Parquet: patient_id, age, ward and days, one row for each visit."""
-    _quiet_engine().execute(f"COPY ({_VISITS}) TO $path (FORMAT parquet)", {"path": str(path)})
+    _write_table(_VISITS, path)
+
+
+def _write_table(rows: str, path: Path) -> None:
+    _quiet_engine().execute(f"COPY ({rows}) TO $path (FORMAT parquet)", {"path": str(path)})
 
 
 def true_visits(path: Path) -> Mapping[str, tuple[int, int, float]]:
@@ -192,7 +190,7 @@ def tell_story() -> None:
     import tacit
 
     names: dict[str, Any] = {"tacit": tacit}
-    write_survey(Path("survey.parquet"))
+    _write_table(_SURVEY, Path("survey.parquet"))
     say(
         f"1. A survey of {ASKED:,} made-up people: one row each, and every number is close to the table's own",
         f"{SURVEYED}\n\n{run(SURVEYED, names)}\n\nBeside the truth, which only a demo may show:\n{true_survey()}",

@@ -1,10 +1,7 @@
-"""`tacit learn` learns ahead of time the facts that questions will need; `tacit facts` shows the known facts, free.
+"""`tacit learn` learns ahead of time the facts that questions need; `tacit facts` shows the known facts, free.
 
-Questions learn missing facts by themselves, for a part of their epsilon. Learning ahead is for a curator who chooses
-the cost, or who plans the errors of questions before the first one.
+Learning ahead is for a curator who chooses the cost, or who plans the errors of questions before the first one.
 """
-
-from typing import TYPE_CHECKING
 
 from tacit.cli.books import LedgerPath, opened_here
 from tacit.cli.options import (
@@ -20,9 +17,6 @@ from tacit.cli.options import (
 )
 from tacit.cli.screen import say, working
 from tacit.errors import QueryRefused, did_you_mean
-
-if TYPE_CHECKING:
-    from tacit.ledger import Ledger
 
 Repeated = list[str] | None
 
@@ -69,9 +63,6 @@ def facts(
     with opened_here(ledger) as opened:
         known = opened.table(table)
         if known is None:
-            raise QueryRefused(f"the ledger does not have a table '{table}'{did_you_mean(table, _table_names(opened))}")
+            names = [each.name for each in opened.tables()]
+            raise QueryRefused(f"the ledger does not have a table '{table}'{did_you_mean(table, names)}")
         say(str(KnownFacts(opened.facts(known, analyst))))
-
-
-def _table_names(ledger: "Ledger") -> list[str]:
-    return [table.name for table in ledger.tables()]

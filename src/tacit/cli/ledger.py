@@ -13,7 +13,7 @@ import typer
 
 from tacit.cli.books import LedgerPath, ServerAddress, connected, ledger_here, opened_book, opened_here
 from tacit.cli.options import argument, flag, option, required, with_options
-from tacit.cli.screen import say
+from tacit.cli.screen import say, write_text
 from tacit.errors import InvalidParameter
 from tacit.files import read_small
 
@@ -334,11 +334,7 @@ def certificate(
 
     with opened_book(ledger, server) as opened:
         record = opened.certificate(int(what))
-    text = to_yaml(deployment(record)) if registry else json.dumps(record, indent=2)
-    if output is None:
-        say(text)
-    else:
-        Path(output).write_text(text + "\n", encoding="utf-8")
+    write_text(to_yaml(deployment(record)) if registry else json.dumps(record, indent=2), output)
 
 
 @with_options
@@ -359,10 +355,7 @@ def note(
 
     with opened_book(ledger, server) as opened:
         text = answer_of_certificate(opened.certificate(number)).note(language, title=title)
-    if output is None:
-        say(text.rstrip())
-    else:
-        Path(output).write_text(text, encoding="utf-8")
+    write_text(text, output)
 
 
 def verified(path: Path) -> str:

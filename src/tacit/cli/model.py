@@ -6,7 +6,6 @@
 
 import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -25,7 +24,7 @@ from tacit.cli.options import (
     required,
     with_options,
 )
-from tacit.cli.screen import check_plot, check_writable, say, working
+from tacit.cli.screen import check_plot, check_writable, say, working, write_text
 from tacit.errors import InvalidParameter, QueryRefused, json_text
 
 if TYPE_CHECKING:
@@ -202,10 +201,7 @@ def predict(
         text = json.dumps([dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)])
     else:
         text = _csv(columns)
-    if output is None:
-        typer.echo(text.rstrip("\n"))
-    else:
-        Path(output).write_text(text.rstrip("\n") + "\n", encoding="utf-8")
+    write_text(text, output, is_data=True)
 
 
 @app.command()

@@ -1,10 +1,8 @@
-"""The options that `tacit ask`, `tacit plan` and `tacit audit ask` share, and how they become a table and a question.
+"""The options that `ask`, `plan` and `audit ask` share, so that a plan becomes an answer by changing one word.
 
-The commands take exactly the same options, so a plan becomes an answer by changing one word. Numbers stay text until
-the product reads them, because 0.1 on a command line means 1/10.
-
-COLUMN=VALUE declares a public fact of a column, and is read as the column's own type. A table of a catalog is found by
-name. Its options need not be repeated; an option that contradicts the catalog is refused, because one of them is wrong.
+Numbers stay text until the product reads them, because 0.1 on a command line means 1/10. COLUMN=VALUE declares a public
+fact of a column, read as the column's own type. A table of a catalog is found by name; an option that contradicts the
+catalog is refused, because one of them is wrong.
 """
 
 import csv
@@ -23,9 +21,8 @@ from tacit.errors import InvalidParameter, LedgerError, QueryRefused
 from tacit.options import FLAGS, OPTIONS
 
 if TYPE_CHECKING:
-    from tacit.asking import PlanReport, Question, Table
-    from tacit.ledger import Ledger, RegisteredTable
-    from tacit.tables import CatalogEntry, CatalogFile, ColumnFacts, PublicTable, Source
+    from tacit.asking import Catalog, PlanReport, Question, Table
+    from tacit.tables import CatalogEntry, CatalogFile, ColumnFacts, Source
 
     Opened = Callable[[Any], Source]
 
@@ -35,6 +32,7 @@ FORMATS = ("table", "details", "json", "csv", "parquet")
 TABLE = "The table"
 ANSWER = "The answer"
 LEDGER = "The ledger"
+MATCHES = "--most must be TABLE=N, with a whole number of at least 1\nhint: --most wards=2"
 REQUEST = "Requests with the same id are charged once: a repeated one gets the stored answer."
 KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
@@ -144,10 +142,8 @@ class AskOptions(TableOptions):
         return {name: True for name in FLAGS if getattr(self, name)}
 
     def spending(self, *, is_free: bool = False) -> dict[str, Any]:
-        """Return the most that the call may cost, its epsilon or the error it must stay within, and how it is spent.
-
-        Neither is needed of a question that is free.
-        """
+        """Return the most that the call may cost, or the error it must stay within, and how; a free question needs
+        neither."""
         how: dict[str, Any] = {
             "noise": self.noise,
             "confidence": self.confidence,
@@ -174,7 +170,7 @@ class AskOptions(TableOptions):
         return {
             "between": {name: read_ends(name, ends) for name, ends in named(self.between, "--between", "age=0:120")},
             "dialect": self.dialect,
-            "most": {name: read_matches(number) for name, number in named(self.most, "--most", "wards=2")},
+            "most": {name: read_positive(number, MATCHES) for name, number in named(self.most, "--most", "wards=2")},
         }
 
 
@@ -219,50 +215,50 @@ def opening() -> "Opened":
 
 
 def open_question(options: AskOptions, opened: "Opened | None" = None, *, to_plan: bool) -> "Question":
-    """Return the question that these options ask of the table they name or declare; no row is read.
+    """Return the question that these options ask; no row is read.
 
-    For a plan, a new table is declared in a ledger in memory, so that the real ledger does not change.
+    For a plan, a new table is declared in a ledger in memory, so that the real one does not change.
     """
     import tacit
+    from tacit.asking import Catalog, asked_of_public_facts
 
     if options.server is not None:
         raise InvalidParameter(
             "--server is for ask and plan: an audit is of rows that are here\nhint: leave out --server"
         )
     opened = opened or opening()
-    entry = find_entry(options.source, options.catalog)
-    if entry is not None and is_of_public_facts(options.sql):
-        return tacit.catalog(str(entry.file.path)).sql(options.sql)
-    names, publics = ([], []) if entry is None else entry.named(options.sql, options.dialect)
-    table, ranges = open_table(options, opened, to_plan=to_plan, others=names)
-    others, most = ([], {}) if entry is None else open_others(entry, table, names, publics, opened)
     words = options.sql_words
-    return table.sql(options.sql, **words | {"between": ranges, "tables": others, "most": most | words["most"]})
+    found = find_entry(options.source, options.catalog)
+    if found is None:
+        table, ranges = open_table(options, opened, to_plan=to_plan)
+        return table.sql(options.sql, **words | {"between": ranges})
+    if asked_of_public_facts(options.sql) is not None:
+        return tacit.catalog(str(found.file.path)).sql(options.sql)
+    names = [name for name in Catalog(found.file).named(options.sql, options.dialect) if name != found.entry.name]
+    tables = open_catalog(found, options, opened, to_plan=to_plan, others=names)
+    others, most = tables.opened(names)
+    ranges = ranges_left(options, tables[found.entry.name])
+    words |= {"between": ranges, "tables": others, "most": most | words["most"]}
+    return tables[found.entry.name].sql(options.sql, **words)
 
 
-def is_of_public_facts(text: str) -> bool:
-    """Return whether a statement asks for public facts, which are free: SHOW TABLES, DESCRIBE t."""
-    from tacit.asking import asked_of_public_facts
-
-    return asked_of_public_facts(text) is not None
-
-
-def open_table(
-    options: TableOptions, opened: "Opened", *, to_plan: bool, others: Sequence[str] = ()
-) -> "tuple[Table, dict[str, tuple[str, str]]]":
+def open_table(options: TableOptions, opened: "Opened", *, to_plan: bool) -> "tuple[Table, dict[str, tuple[str, str]]]":
     """Return the table that these options name or declare, and the ranges they give to names in a SELECT."""
     if options.try_out and options.ledger is not None:
         raise InvalidParameter("--try keeps no ledger, so it cannot be used with --ledger\nhint: give one of the two")
-    entry = find_entry(options.source, options.catalog)
-    if entry is not None:
-        table = open_entry(entry, options, opened, to_plan=to_plan, others=others)
-        ranges = {name: read_ends(name, ends) for name, ends in named(options.between, "--between", "age=0:120")}
-        declared = table.frame.declaration.columns
-        return table, {
-            name: ends for name, ends in ranges.items() if name not in declared or not declared[name].between
-        }
+    found = find_entry(options.source, options.catalog)
+    if found is not None:
+        table = open_catalog(found, options, opened, to_plan=to_plan)[found.entry.name]
+        return table, ranges_left(options, table)
     forgets = options.try_out or (to_plan and options.budget is not None)
     return _open_source(options, opened, ledger=MEMORY if forgets else ledger_here(options.ledger))
+
+
+def ranges_left(options: TableOptions, table: "Table") -> dict[str, tuple[str, str]]:
+    """Return the ranges of --between that the table does not declare: those of names in the SELECT."""
+    ranges = {name: read_ends(name, ends) for name, ends in named(options.between, "--between", "age=0:120")}
+    declared = table.frame.declaration.columns
+    return {name: ends for name, ends in ranges.items() if name not in declared or not declared[name].between}
 
 
 def _open_source(
@@ -342,10 +338,15 @@ def read_bound_option(written: str | None, option: str) -> int | None:
     """Return a bound that is set by hand; None if it is left out or "auto", and so learned."""
     if written is None or written == "auto":
         return None
+    return read_positive(
+        written, f"{option} must be a whole number of at least 1, or auto\nhint: leave it out to have it learned"
+    )
+
+
+def read_positive(written: str, problem: str) -> int:
+    """Return a whole number of at least 1 in ASCII digits, or refuse it with these words."""
     if not (written.isascii() and written.isdecimal() and len(written) <= 18 and int(written) > 0):
-        raise InvalidParameter(
-            f"{option} must be a whole number of at least 1, or auto\nhint: leave it out to have it learned"
-        )
+        raise InvalidParameter(problem)
     return int(written)
 
 
@@ -360,13 +361,6 @@ def named(written: Iterable[str] | None, option: str, example: str) -> list[tupl
             raise InvalidParameter(f"{option} names '{column}' twice\nhint: name it once, e.g. {option} {example}")
         pairs.append((column, value))
     return pairs
-
-
-def read_matches(text: str) -> int:
-    """Return how many rows of a public table one row may match."""
-    if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text)):
-        raise InvalidParameter("--most must be TABLE=N, with a whole number of at least 1\nhint: --most wards=2")
-    return int(text)
 
 
 def column_kinds(source: "Source", columns: dict[str, dict[str, Any]]) -> dict[str, str]:
@@ -406,16 +400,6 @@ class FoundEntry:
     entry: "CatalogEntry"
     file: "CatalogFile"
 
-    def named(self, sql: str, dialect: str | None) -> tuple[list[str], list[str]]:
-        """Return the catalog's other protected tables that a SELECT names, and its public ones."""
-        from tacit.query import tables_named
-
-        if not self.file.public and len(self.file.tables) == 1:
-            return [], []
-        names = {name.lower() for name in tables_named(sql, dialect)}
-        others = [name for name in self.file.tables if name.lower() in names and name != self.entry.name]
-        return others, [name for name in self.file.public if name.lower() in names]
-
 
 def find_entry(name: str, catalog: str | None) -> FoundEntry | None:
     """Return the catalog's table with this name; None without a catalog, or if the name is a file's."""
@@ -432,50 +416,24 @@ def find_entry(name: str, catalog: str | None) -> FoundEntry | None:
     return FoundEntry(file.tables[name], file)
 
 
-def open_entry(
-    found: FoundEntry, options: TableOptions, opened: "Opened", *, to_plan: bool, others: Sequence[str]
-) -> "Table":
-    """Return the catalog's table, after checking that the command line does not contradict it."""
-    import tacit
-    from tacit.asking import refuse_unapplied_people
+def open_catalog(
+    found: FoundEntry, options: TableOptions, opened: "Opened", *, to_plan: bool, others: Sequence[str] = ()
+) -> "Catalog":
+    """Return the catalog with this table open, after checking that the command line does not contradict it."""
+    from tacit.asking import Catalog
+    from tacit.ledger import open_ledger
 
     entry, file = found.entry, found.file
     _check_agreement(found, options)
-    forgets = options.try_out or (to_plan and not all(is_known(file.ledger, name) for name in (entry.name, *others)))
-    ledger: Any = MEMORY if forgets else file.ledger
-    first = entry.options.get("same_people_as")
-    if isinstance(first, str) and first in file.tables:  # the owner of a shared budget must be in the ledger
-        people = file.tables[first]
-        ledger = tacit.table(opened(people.source), name=first, ledger=ledger, **people.options).session.ledger
+    protected = [entry.name, *(name for name in others if name in file.tables)]
+    forgets = options.try_out or (to_plan and not all(is_known(file.ledger, name) for name in protected))
+    tables = Catalog(file, open_ledger(MEMORY) if forgets else None, opened)
     try:
-        table = tacit.table(opened(entry.source), name=entry.name, ledger=ledger, **entry.options)
+        table = tables[entry.name]
     except (InvalidParameter, QueryRefused) as problem:
         raise type(problem)(f"{file.path}, [tables.{entry.name}]: {problem}") from None
-    if not forgets:
-        refuse_unapplied_people(file, table)
     _check_columns(found, table.frame.declaration.columns, options)
-    return table
-
-
-def open_others(
-    found: FoundEntry, table: "Table", names: Sequence[str], publics: Sequence[str], opened: "Opened"
-) -> "tuple[list[Table | PublicTable], dict[str, int]]":
-    """Return the catalog's other tables of these names, and how many matches a row may have in public ones."""
-    import tacit
-
-    file = found.file
-    others: list[Table | PublicTable] = []
-    for name in names:
-        entry = file.tables[name]
-        others.append(tacit.table(opened(entry.source), name=name, ledger=table.session.ledger, **entry.options))
-    for name in publics:
-        entry = file.public[name]
-        others.append(tacit.public(entry.source, name=name, columns=entry.options["columns"]))
-    return others, {name: file.public[name].options["most"] for name in publics}
-
-
-def known_table(ledger: "Ledger", name: str) -> "RegisteredTable | None":
-    return ledger.table(name)
+    return tables
 
 
 def is_known(ledger: str | None, name: str) -> bool:
@@ -484,7 +442,7 @@ def is_known(ledger: str | None, name: str) -> bool:
 
     try:
         with open_ledger(ledger, create=False) as opened:
-            return known_table(opened, name) is not None
+            return opened.table(name) is not None
     except LedgerError:
         return False
 

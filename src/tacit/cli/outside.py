@@ -1,10 +1,8 @@
-"""Commands and demos that other packages bring, found by their entry points in `tacit.commands` and `tacit.demos`.
+"""Commands and demos that other packages bring, by entry points in `tacit.commands` and `tacit.demos`.
 
-An entry point of a command is a function with Typer's annotations, or a Typer app; that of a demo is a function that
-returns a story to print and to plot. An expected command is still listed without its package, and explains how to
-install it. Our commands search and load none of them; `tacit --help` loads them all, to list their descriptions.
-
-Other packages cannot replace our commands, or an expected command, or a command that two packages bring.
+A command is a function with Typer's annotations, or a Typer app; a demo returns a story to print and to plot. An
+expected command is listed without its package too, and explains how to install it. Other packages cannot replace our
+commands, or an expected one, or one that two packages bring.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
 """Prints the output of the commands safely, and shows a spinner during long work.
 
-Names and keys come from files and ledgers that others wrote, so control characters are escaped before they are printed.
-The spinner appears only on a terminal, on stderr, and never shows a count.
+Names and keys come from files of others: control characters are escaped. The spinner is only for terminals, on stderr,
+and never shows a count, since progress could reveal something about the rows.
 """
 
 import os
@@ -19,6 +19,17 @@ from tacit.errors import InvalidParameter, printable
 def say(text: str, *, err: bool = False, nl: bool = True) -> None:
     """Print lines of text, with control characters of terminals escaped."""
     typer.echo(printable(text, keeping="\n"), err=err, nl=nl)
+
+
+def write_text(text: str, output: str | None, *, is_data: bool = False) -> None:
+    """Print a text, or write it to a file, ending with one newline; data is left as it is, but on a terminal."""
+    text = text.rstrip("\n") + "\n"
+    if output is None and is_data and not sys.stdout.isatty():
+        typer.echo(text, nl=False)
+    elif output is None:
+        say(text, nl=False)
+    else:
+        Path(output).write_text(text, encoding="utf-8")
 
 
 def check_plot(path: str | Path | None) -> None:
@@ -42,10 +53,7 @@ PATIENCE = 1.0
 
 @contextmanager
 def working(what: str) -> Iterator[None]:
-    """Show that work goes on, after two seconds until the block ends.
-
-    Show only `what`: progress or amounts could reveal something about the rows.
-    """
+    """Show that work goes on, after a second until the block ends."""
     if not sys.stderr.isatty():
         yield
         return

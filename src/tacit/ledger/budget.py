@@ -1,7 +1,6 @@
-"""Budgets: how much may be spent, by whom and in which period, and the rule that each fixes when it is declared.
+"""Budgets: how much may be spent, by whom and in which period, with the rule that each fixes when it is declared.
 
-A charge must fit every budget that applies to it, so the smallest wins. Whether a charge fits is decided by the filter
-(`tacit.accounting`).
+A charge must fit every budget that applies to it; the filter (`tacit.accounting`) decides whether it does.
 """
 
 import json

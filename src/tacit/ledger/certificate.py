@@ -1,10 +1,8 @@
 """Certificates: a release and its cost, signed, so that any reader of the file can check it.
 
-A certificate holds the entries themselves (the table's declaration, the charge and the answer). A checker recomputes
-their hashes and the loss, and need not trust a summary. Only the released answer in it was computed from rows.
-
-The last part writes a certificate as an entry of the public registry of deployments (OpenDP's), in YAML: facts that the
-ledger has are filled in, and facts that only the curator has are left empty.
+A certificate holds the entries themselves (declaration, charge and answer): a checker recomputes hashes and the loss,
+and need not trust a summary. The last part writes one as an entry of the public registry of deployments (OpenDP's), in
+YAML, with empty fields for the curator.
 """
 
 import json

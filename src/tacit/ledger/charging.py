@@ -207,9 +207,8 @@ def new_request(
 ) -> ChargeRequest:
     """Return the request, with its cost; anything that is not an event, or not a text, is refused.
 
-    `beside` is pure, and is charged by itself. A request that was `sent` at great length is kept without that. The
-    charge of one that is in hand says how often it may be carried out. A fact learned under the lock of all processes
-    that need it is charged under its own name, and notes the request that needs it.
+    `beside` is pure, and charged by itself. The charge of one that is in hand has the number of times it may be carried
+    out. A fact learned under the lock of all that need it has a name of its own, and notes the request.
     """
     charge = cost_of(events, asked, beside)
     learns_alone = is_alone and learning is not None and not learning.again
@@ -246,10 +245,8 @@ def new_request(
 
 
 def question_of(view: LedgerDraft, keys: Keys, cohort: str, analyst: str) -> str:
-    """Return the key of an analyst's question: shared with everyone, or their own if they have a budget.
-
-    Why: an answer that another analyst paid for reveals the same as a paid one, but would not count against the budget.
-    """
+    """Return the key of an analyst's question: shared, or their own if they have a budget, which must count what they
+    learn."""
     return keys.own if is_limited(view, cohort, analyst) else keys.question
 
 
@@ -406,8 +403,7 @@ def require_room(draft: LedgerDraft, request: ChargeRequest, whole: Charge) -> N
 def decide(draft: LedgerDraft, request: ChargeRequest) -> StoredAnswer | Attempt:
     """Charge a request, or return the answer it already has; without room, refuse for the record.
 
-    The decision is made on one draft with a signed head: look the question up, read the totals, decide, append. The
-    draft is then sealed (signed) and written as a whole, with the steps of other waiting callers (`Ledger._flush`).
+    The decision is made on one draft, which is signed and written as a whole (`Ledger._flush`).
     """
     table, analyst = request.table, request.analyst
     refuse_misuse(draft, table, request.events)
@@ -485,7 +481,7 @@ def _refuse_if_not_allowed(draft: LedgerDraft, request: ChargeRequest, record: R
 def _refuse_if_closed(draft: LedgerDraft, request: ChargeRequest) -> None:
     """Refuse a block that is over and was charged before, if the source was written since under the same version.
 
-    Rows that come late, or move to another block, could put one person in more blocks than its budgets were given for.
+    Late rows could put one person in more blocks than its budgets were given for.
     """
     table, budget = request.table, declared_budget(draft.book, request.table.cohort)
     if budget.period != BLOCK or table.stamp is None:

@@ -96,11 +96,8 @@ class RuleBook:
         return self._declared(MEMBER + cohort)
 
     def budgets(self, cohort: str, analyst: str | None) -> list[tuple[int, Budget]]:
-        """Return an analyst's or everyone's budgets, each with the number of its entry; analysts go by `name_key`.
-
-        There is one for each period; more if older ledgers had them under several spellings of one name: all of them
-        hold.
-        """
+        """Return an analyst's or everyone's budgets with their entries: one for each period, or more of older spellings
+        of a name."""
         text = self._get(budgets_of(cohort, analyst))
         found = [] if text is None else json.loads(text)
         return [(number, _budget(self._pointed(number, hash).body)) for _, number, hash in found]
@@ -121,10 +118,7 @@ class RuleBook:
     def charged(
         self, budget: Budget, *, analyst: str, time: str, blocks: Sequence[str] | None
     ) -> Iterator[tuple[str, int]]:
-        """Yield the accounts that a charge is added to, each with how many times it counts there.
-
-        With replaced neighbours the rows of one block may be replaced by rows of another, so that both are charged.
-        """
+        """Yield the accounts that a charge is added to, with its times: two if a block's rows may replace another's."""
         if budget.period != BLOCK or blocks is None:
             yield budget.scope(analyst=analyst, time=time), 1
             return

@@ -69,11 +69,8 @@ Flush = Callable[[Sequence[PendingWrite[Any]]], None]
 
 
 class GroupCommit:
-    """Writes the steps of many callers to a store, several in one transaction if callers wait.
-
-    The leading caller flushes the steps of all waiting callers, its own among them. Then it makes the
-    first of those that arrived meanwhile the next leader.
-    """
+    """Writes the steps of many callers to a store: the leading caller flushes all that wait, then names the next
+    leader."""
 
     def __init__(self, store: LedgerStore, flush: Flush) -> None:
         self._store = store
@@ -92,10 +89,7 @@ class GroupCommit:
         publishes: bool = False,
         sets_clock: bool = False,
     ) -> Outcome:
-        """Submit one step and return its outcome once it is durable.
-
-        `publishes` has the anchor moved as well; `sets_clock` is for the one step that a wrong clock does not stop.
-        """
+        """Submit one step and return its outcome once it is durable; `publishes` has the anchor moved as well."""
         write: PendingWrite[Outcome] = PendingWrite(step, likely, publishes=publishes, sets_clock=sets_clock)
         try:
             with self._door:

@@ -1,11 +1,8 @@
-"""The home folder of keys, anchors and the default ledger, and how a ledger is opened.
+"""The home folder of keys, anchors and the default ledger; how a ledger is opened, and backed up.
 
-Opening goes from a name to a ledger that is known to be ours, whole at its end, and not an old copy. Reading a whole
-ledger again is left to `verify.py`.
-
-A backup is a whole ledger copied into another place, checked there, from and to either store: every entry, the state
-and the hashes of tokens. A copy is of the past: on a machine that has answered since, it is behind its anchor and is
-refused until the curator accepts it, for the record (`tacit ledger accept`).
+Opening goes from a name to a ledger that is ours, whole at its end, and not an old copy. A backup is a whole copy in
+another place, from and to either store. It is of the past: where answers were given since, it is behind its anchor, and
+refused until the curator accepts it (`tacit ledger accept`).
 """
 
 import os
@@ -209,8 +206,8 @@ def _no_ledger(place: str) -> LedgerError:
 
 
 def _refuse_if_lost(store: LedgerStore) -> None:
-    """Refuse an empty place that an anchor remembers. The anchor is read before the place is looked at again, since
-    another process may have made the ledger, and anchored it, after we saw the place empty."""
+    """Refuse an empty place that an anchor remembers; the place is looked at again, since another process may have
+    filled it."""
     remembered = anchored_at(anchors_folder(), store.places)
     if remembered is None:
         return
@@ -224,8 +221,7 @@ def _refuse_if_lost(store: LedgerStore) -> None:
 
 
 def _refuse_if_replaced(store: LedgerStore, ledger: str) -> None:
-    """Refuse a ledger at the place of another one. The new one may be whole and signed by our key, but the other's
-    spending is missing from it."""
+    """Refuse a ledger at the place of another, even a whole one: the other's spending is missing from it."""
     remembered = anchored_at(anchors_folder(), store.places, other_than=ledger)
     if remembered is not None:
         raise LedgerError(
@@ -266,10 +262,10 @@ KEY_VARIABLE = "TACIT_KEY"
 
 
 def change_key(ledger: Ledger, reason: str, output: str | os.PathLike[str] | None = None) -> tuple[str, str, str]:
-    """Sign a ledger with a fresh key from here on; return the short names of both keys, and the path of the old one.
+    """Sign a ledger with a fresh key; return the short names of both, and the path of the old one.
 
-    The new key is written before the ledger names it: to `output`, or to the home folder, which also keeps the old one
-    for other ledgers. A stop at any moment leaves the key that the ledger wants.
+    The new key is written before the ledger names it, and the home folder keeps the old one for other ledgers: a stop
+    at any moment leaves the key that the ledger wants.
     """
     old, new, path = ledger.public_key, new_key(), key_file()
     if output is None and _key_in_environment() is not None:

@@ -101,10 +101,10 @@ class Ledger(CarriesOut, KnowsPeople):
         accept_large_delta: bool = False,
         same_people_as: str | None = None,
     ) -> RegisteredTable:
-        """Return the table as registered in this ledger; a table that is new needs `budget`.
+        """Return the table as registered; a new one needs `budget`.
 
-        `declaration` holds its public facts (unit, neighbours, columns, bounds, version). `source` identifies its data
-        and `marks` the parts of the source. No part of it is computed from rows.
+        `declaration` has its public facts, `source` identifies its data and `marks` the parts of it; none is computed
+        from rows.
         """
         registration = registry.Registration(
             name=name,
@@ -133,12 +133,10 @@ class Ledger(CarriesOut, KnowsPeople):
     ) -> Reservation | StoredAnswer:
         """Charge for a question, durably, before a row is read; or return the answer it already has, for free.
 
-        The whole charge is made or refused: without room `BudgetExceeded` is raised and a refusal entry is left. A
-        request id is charged once: a second use returns its answer, or, if that is missing, raises `DeadRequest`;
-        within `in_hand` the same charge is carried out again if its process has died. `asked` is the (epsilon, delta)
-        that noise was made for which is not pure; without it such noise counts only by its rho. With `learning` the
-        answer is a fact: found again at every later version of the table. `words` is the question, for people to read,
-        and `sent` is the request as it came, by which `sent_with` finds it.
+        The whole charge is made, or `BudgetExceeded` raised and a refusal noted. A request id is charged once: used
+        again it has its answer, or raises `DeadRequest`; within `in_hand` a dead process's charge is carried out again.
+        `asked` is the (epsilon, delta) of noise that is not pure; without it, such noise counts by its rho. With
+        `learning` the answer is a fact. `words` is the question for people, and `sent` the request as it came.
         """
         request = charging.new_request(
             table,
@@ -327,11 +325,8 @@ class Ledger(CarriesOut, KnowsPeople):
             first = page[-1].number + 1
 
     def accept(self, reason: str) -> None:
-        """Accept a ledger that is behind its anchor, for the record: the curator's way on when the newest copy is lost.
-
-        Answers given after this copy was made are missing from it: lower the budget by the most that they may have
-        spent.
-        """
+        """Accept a ledger that is behind its anchor, for the record, if the newest copy is lost: answers since are
+        missing from it."""
         if self._anchor is None or (mark := self._anchor.read()) is None or self._hash_of(mark.number) == mark.hash:
             raise InvalidParameter("this ledger is not behind its anchor; accepting is not needed")
         record = {"kind": "override", "reason": reason, "anchor": {"number": mark.number, "hash": mark.hash}}
@@ -359,10 +354,8 @@ class Ledger(CarriesOut, KnowsPeople):
         self._advance_anchor(head)
 
     def _flush(self, writes: Sequence[PendingWrite[object]]) -> None:
-        """Write the steps of all waiting callers in one transaction: read, decide, append, sign, write; then anchor.
-
-        The anchor moves only where an answer is about to leave.
-        """
+        """Write the steps of all waiting callers in one transaction; the anchor moves only where an answer is about to
+        leave."""
         self._signing_key()
         if self._anchor is not None:
             self._anchor.require_writable()

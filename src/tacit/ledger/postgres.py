@@ -317,10 +317,7 @@ def _json_values(writes: Writes) -> tuple[str, str, str]:
 
 
 def _write_and_commit(link: Link, writes: Writes) -> bool:
-    """Write everything if the head is the one that was read, let the next one in, and wait for the disk.
-
-    Returns whether it was written. All in one message, which the server works through as it stands.
-    """
+    """Write everything if the head is still the one that was read, let the next one in, and wait for the disk."""
     if writes.before is None:
         for statement, rows in write_statements(writes):
             for row in rows:
@@ -439,11 +436,7 @@ _NOTICED = {"tcp_keepalives_idle": 10, "tcp_keepalives_interval": 5, "tcp_keepal
 
 
 class SessionLocks:
-    """Locks of a separate session, which the server releases when the session ends.
-
-    A machine that is gone without a word is noticed within half a minute. If the connection breaks, its locks are
-    released: another process may carry the request out, and a result computed here is refused.
-    """
+    """Locks of a separate session: the server lets go of them with it, of a vanished machine in half a minute."""
 
     def __init__(self, address: str) -> None:
         self._address = address

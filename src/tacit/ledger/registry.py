@@ -26,11 +26,9 @@ SHOWN_MAX = 20
 
 @dataclass(frozen=True)
 class RegisteredTable:
-    """A registered table: a random id, its name and declared version, and its budget.
+    """A registered table: random ids of it and of its `cohort`, who share its budget; `entry` declares it.
 
-    `cohort` is a random id of the units who share the budget, `entry` the number of the entry that declares it,
-    `source` a hash of its source, and `beside` the ids of other tables of the same cohort that a question about it
-    reads too.
+    `source` is a hash, and `beside` the ids of other tables of the cohort that a question reads too.
     """
 
     id: str
@@ -175,10 +173,7 @@ def grant(
 
 
 def revoke(draft: LedgerDraft, name: str, *, analyst: str | None, period: str | None, reason: str) -> Budget:
-    """Stop all further spending under a budget until it is granted again, and return it; leaves an entry.
-
-    An analyst who has spent from the shared budget, and lacks a personal one, gets one of zero.
-    """
+    """Stop all spending under a budget until it is granted again; an analyst without one gets one of zero."""
     table = _known_table(draft, name)
     own = draft.book.budgets(table.cohort, None if analyst is None else name_key(analyst))
     if analyst is None and period is None:

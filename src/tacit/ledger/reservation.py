@@ -44,10 +44,7 @@ class Reservation:
         return self.attempt.number > 1
 
     def commit(self, answer: str, shown: str | None = None) -> Receipt:
-        """LedgerStore the released answer and return the receipt; on return it is durable and anchored, and may leave.
-
-        `shown` is the answer's numbers with their error bars, as they leave, for people to read.
-        """
+        """Store the released answer and its text for people; on return both are durable, and may leave."""
         return self.ledger.commit(self.attempt, answer, shown)
 
     def fail(self) -> None:
@@ -68,11 +65,9 @@ class CarriesOut:
 
     @contextmanager
     def in_hand(self, request_id: str, analyst: str | None = None) -> Iterator[None]:
-        """Carry out a request under a lock among all processes of this ledger; `BeingAnswered` if another process has
-        it.
+        """Carry out a request under a lock among all processes of this ledger; `BeingAnswered` if another has it.
 
-        A charge made inside, unanswered because this process dies, is carried out again by the next process that has
-        the request in hand.
+        A charge made inside, unanswered because this process dies, is carried out by the next process in hand.
         """
         key = request_name(self.id, request_id=request_id, analyst=analyst)
         with taken(InHand(self.id, request_id, analyst), key, self._store.locks) as is_alone:
@@ -93,12 +88,8 @@ class CarriesOut:
         is_fact: bool = False,
         asker: Asker | None = None,
     ) -> Iterator[None]:
-        """Wait for other payers of the same question or fact, on any thread, process or replica; then go on under the
-        lock.
-
-        The key is that of the stored answer. It is the same for all analysts, except those with a budget of their own:
-        `asker` has that, if it was read already.
-        """
+        """Wait for other payers of the same question or fact, in any process, then go on under the lock of its answer's
+        key."""
         keys = keys_of(
             table, question_key=question_key, request_id=None, analyst=analyst, ledger=self.id, is_fact=is_fact
         )
@@ -124,12 +115,11 @@ class CarriesOut:
         known: Sequence[int] = (),
         is_one_question: bool = True,
     ) -> Iterator[None]:
-        """Make the charges inside one call: its first charge is refused if the budgets lack room for all of them.
+        """Make the charges inside one call: its first is refused if the budgets lack room for all of them.
 
-        From the first charge on, the rest is set aside (`set_aside.py`). `beside` are the facts that are learned first:
-        pure, and charged by themselves. An earlier attempt at the same request may have paid for some of the facts
-        `known`, the entries of their answers. Inside another call of the same analyst, that call has set the room
-        aside. Without `beside` there is one charge, which is refused by itself.
+        From then on the rest is set aside (`set_aside.py`). `beside` are facts that are learned first: pure, and
+        charged by themselves; an earlier attempt may have paid for some of the `known`. A call inside a call has its
+        room already.
         """
         if not beside or self._call(table, analyst) is not None:
             yield
@@ -186,7 +176,7 @@ class CarriesOut:
             )
 
     def asker(self, table: RegisteredTable, analyst: str | None = None) -> Asker:
-        """Return what limits an analyst, or whoever gives no name, in asking about a table and those beside it."""
+        """Return the limits of an analyst, or of requests without a name, about a table and those beside it."""
         with self._view() as draft:
             return Asker(
                 analyst, tuple(draft.book.applying(table.cohort, _asker_key(analyst))), why_not(draft, analyst, table)
@@ -204,7 +194,7 @@ class CarriesOut:
         self._group_commit.submit(lambda draft: charging.fail(draft, attempt))
 
     def commit(self, attempt: Attempt, answer: str, shown: str | None = None) -> Receipt:
-        """LedgerStore the answer that a charge paid for; see `Reservation.commit`."""
+        """Store the answer that a charge paid for."""
         if not isinstance(answer, str):
             raise InvalidParameter(f"answer must be text, not {type(answer).__name__}")
         return self._group_commit.submit(

@@ -44,9 +44,7 @@ Outcome = TypeVar("Outcome")
 class Person:
     """A person in the ledger: the spelling of the name, the role, the tables, and the end of access.
 
-    `name` None means requests without a name, if the curator allows them. `tables` None means every table, and `until`
-    None no end; otherwise it is the moment at which access ends, by the ledger's clock. `since` is the number of
-    the entry that let them in.
+    `name` None means requests without a name, `tables` None every table; `since` is the entry that let them in.
     """
 
     name: str | None
@@ -70,10 +68,7 @@ class Person:
 
 @dataclass(frozen=True)
 class Token:
-    """A token: its id, its owner, its first and last moment, whether it was revoked, and its last use.
-
-    `holds` is whether it is valid now. The secret is not stored.
-    """
+    """A token, without its secret; `holds` is whether it is valid now."""
 
     id: str
     name: str
@@ -105,11 +100,9 @@ class KnowsPeople:
         until: "str | date | None" = None,
         reason: str = "",
     ) -> Person:
-        """Add a person, or change the role of one; for the record. After the first person is added, only registered
-        people may ask.
+        """Add a person, or change what one may do; for the record. From the first one on, only people may ask.
 
-        `name` None allows requests without a name. `tables` None means every table. A date given as `until` is the
-        first day (UTC) without access.
+        `name` None is for requests without a name; a date as `until` is the first day (UTC) without access.
         """
         kept = None if name is None else given_name(name)
         person = Person(kept, _role(role, kept), _table_names(tables), until_text(until))
@@ -149,10 +142,8 @@ class KnowsPeople:
         accept_large_delta: bool = False,
         reason: str = "",
     ) -> Budget:
-        """Set the budget of a table's people from now on, for an analyst ("*" for each) or a period if given.
-
-        Only with the signing key, and for the record. Spent budget stays spent; a charge must fit every budget.
-        """
+        """Set the budget of a table's people from now on, for an analyst ("*" for each) or a period; spent budget stays
+        spent."""
         return self._submit(
             lambda draft: registry.grant(
                 draft,
@@ -171,8 +162,7 @@ class KnowsPeople:
         return self._submit(lambda draft: registry.revoke(draft, name, analyst=analyst, period=period, reason=reason))
 
     def new_token(self, name: str, *, until: "str | date | None" = None, reason: str = "") -> str:
-        """Return the secret of a new token of a person. The secret is shown only now: the ledger keeps only its
-        hash."""
+        """Return the secret of a new token, only now: the ledger keeps its hash."""
         id, secret = fresh_secret()
         ends, words, hash = until_text(until), _reason(reason), secret_hash(secret)
         # the row first: without the entry it does not belong to a person
@@ -202,12 +192,10 @@ class KnowsPeople:
         return tuple(sorted(mine, key=lambda one: (one.made, one.id)))
 
     def whose(self, secret: str) -> Person | None:
-        """Return the owner of this token, read from the store now; None for an unknown, wrong, revoked or expired
-        token.
+        """Return the owner of this token; None for an unknown, wrong, revoked or expired one, after the same steps in
+        time.
 
-        All of those take the same steps: the time taken does not help in guessing secrets. The first and the
-        last use are kept. An expired token is revoked for the record when it is next shown, so that a clock that goes
-        back does not restore it.
+        An expired token is revoked for the record, so that a clock that goes back does not restore it.
         """
         matched = SECRET(secret) if isinstance(secret, str) else None
         id, hash = (_NO_ID if matched is None else matched[1]), secret_hash(str(secret)[:SECRET_MAX])
@@ -398,10 +386,8 @@ def token_check(id: str, hash: str) -> str:
 
 
 def _held(draft: LedgerDraft, id: str, hash: str) -> _TokenHolder:
-    """Return the result of looking a secret up. Every step is taken, whatever the result of the steps before it.
-
-    A missing id is replaced by the next one: the steps are the same, and the secret differs.
-    """
+    """Return the result of looking a secret up; every step is taken, also for a missing id, which the next one
+    replaces."""
     found, kept, _, last = draft.rows.token_near(id) or (_NO_ID, _NO_HASH, None, None)
     entry = draft.fact(HELD + found)
     record: Record = {} if entry is None else entry.record

@@ -48,10 +48,8 @@ def is_signed(ledger: str, number: int, previous: str, record: Record) -> bool:
 
 
 def keys_of(draft: LedgerDraft) -> list[tuple[int, str]]:
-    """Return each key of a ledger with the entry that named it, the newest first, every step of the way checked.
-
-    The draft's head need not be checked yet: its signature is then to be by the first of these.
-    """
+    """Return each key of a ledger with the entry that named it, the newest first, every step checked; the head may be
+    not."""
     first = draft.rows.entry(1)
     if first is None:
         raise NotAsSigned

@@ -1,14 +1,8 @@
-"""Room that is set aside: the rest of a call's amount, kept free for the call while it learns facts and then asks.
+"""Room that is set aside: the rest of a call's amount, kept free while the call learns facts and then asks.
 
-A call is one question with the facts that it learns first, a fit of a model, or a choice among several fits. Its first
-charge is made only if the budgets have room for the whole call. The entry of that charge names the call and the rest,
-and the signed state has the rest of every call of a cohort. Other charges must leave that room. Further charges of the
-call lower the rest; the last charge ends it.
-
-Room that is set aside is not spent. The room counts while a lock of the call is held, and the lock ends with the call
-or with its process. The next charge of the cohort then drops the rest from the state. No clock is read and set-aside
-room does not expire.
-Privacy rests only on the charges: a lost lock lets others use the room, and can never exceed a budget.
+The first charge of a call needs room for all of it. Its entry names the call and the rest, and the signed state has the
+rests of a cohort's calls, which other charges leave free. Room counts while the lock of its call is held; no clock is
+read. Privacy rests only on the charges: a lost lock can never exceed a budget.
 """
 
 import json

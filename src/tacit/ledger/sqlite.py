@@ -200,10 +200,7 @@ def _rows_of_connection(connection: SqliteConnection) -> StoreRows:
 
 
 def _keep_log(connection: SqliteConnection) -> str:
-    """Switch the file to a write-ahead log and return the mode it is in.
-
-    SQLite does not wait here for another process that is switching a new file too, with any timeout; so we do.
-    """
+    """Switch the file to a write-ahead log; SQLite does not wait for another process that does the same, so we do."""
     until = time.monotonic() + BUSY_SECONDS
     while True:
         try:

@@ -87,7 +87,7 @@ class State:
         self._put[name] = value
 
     def change(self) -> Change:
-        """Return what to write; the new pieces are kept, since only the new root can ask for them."""
+        """Return the rows to write; only the new root can ask for the new pieces."""
         if not self._put:
             return Change(self._root, [], [])
         grown = _Grown()

@@ -1,8 +1,7 @@
-"""The status of budgets: the spending, the rest, and whether one more charge fits.
+"""The status of budgets: the spending, the rest, and whether one more charge fits; and entries in words.
 
-Charges, plans and printed texts use the same comparison. Amounts are shown as questions ask for them, in epsilon and
-delta by addition; if the sum of rho leaves more to Gaussian noise, that amount is shown beside it. The last part writes
-an entry as a line, with its cost as its table's budget counts it.
+Charges, plans and printed texts use the same comparison. Amounts are epsilon and delta by addition, and rho if that
+leaves more.
 """
 
 import json
@@ -32,11 +31,8 @@ from tacit.privacy import KINDS, ApproximateLoss, Event, brief, event_to_dict, f
 
 @dataclass(frozen=True)
 class BudgetStatus:
-    """The status of one budget: the spending in a number of charges, and the rest.
-
-    `questions` is the number of further questions like the last that it admits: None before the first, or if the last
-    was free.
-    """
+    """A budget's spending in a number of charges, and its rest; `questions` counts further ones like the last, if
+    known."""
 
     budget: Budget
     spent: Charge
@@ -70,11 +66,8 @@ class BudgetStatus:
 
 @dataclass(frozen=True)
 class Left(Remaining):
-    """The amount that all budgets leave for one more question: the smallest wins. Printed as words.
-
-    With Laplace noise up to `laplace`, and `delta` for private keys; with Gaussian noise up to `gaussian` and
-    `delta_gaussian`. A question that leaves the noise open may ask for `epsilon`, the larger.
-    """
+    """What all budgets leave for one more question: with Laplace noise `laplace` and `delta` for keys, or Gaussian
+    noise."""
 
     questions: int | None
 
@@ -136,10 +129,7 @@ class Fit:
 
 @dataclass(frozen=True)
 class BudgetRoom:
-    """The room that an asker's budgets leave, as of one moment: a charge is held against it without reading again.
-
-    A request that is in hand here and was charged before fits as it was charged, whatever else was spent since.
-    """
+    """The room that an asker's budgets leave, as of one moment; a request in hand that was charged fits as it was."""
 
     # each budget's rule, what is spent or set aside of it, and how many times a charge counts
     limits: tuple[tuple[BudgetRule, Charge, int], ...]
@@ -184,10 +174,8 @@ def cost_of(events: Sequence[Event], asked: ApproximateLoss | None, beside: Sequ
 def first_shortfall(
     draft: LedgerDraft, table: RegisteredTable, *, analyst: str, charge: Charge, call: str | None = None
 ) -> Shortfall | None:
-    """Return the first budget that does not admit one more charge, or None if all of them do.
-
-    The room set aside for calls in progress counts as spent, except that of the `call` that asks.
-    """
+    """Return the first budget without room for one more charge; room set aside for calls other than `call` counts as
+    spent."""
     for budget, scope, account, times in _limited(draft, table, analyst):
         taken = account.spent + _aside(draft, budget, analyst, call).times(times)
         if not budget.rule.admits(taken + charge.times(times)):
@@ -222,10 +210,8 @@ def _aside(draft: LedgerDraft, budget: Budget, analyst: str, call: str | None) -
 def budget_status(
     draft: LedgerDraft, table: RegisteredTable, *, analyst: str, charge: Charge | None = None, call: str | None = None
 ) -> tuple[BudgetStatus, ...]:
-    """Return the status of each budget that applies to an analyst's charge, now or after one more `charge`.
-
-    The room set aside for calls in progress is neither spent nor left; the room of the asking `call` is left.
-    """
+    """Return the status of each budget that applies, now or after one more `charge`; room set aside is neither spent
+    nor left."""
     asking = declared_budget(draft.book, table.cohort).loss
     by_all = draft.account(scope_of(table.cohort)).last
     found = []

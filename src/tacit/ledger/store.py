@@ -196,11 +196,9 @@ class NotAsSigned(Exception):
 
 
 class LedgerStore(ABC):
-    """Keeps the tables of one ledger, through one connection.
+    """Keeps the tables of one ledger, through one connection, which the holder of `turn` uses.
 
-    `durable` says whether a transaction survives the process and a power cut once `transact` has returned; `place`
-    names the tables' location, without a password, and `places` that and the requested one, before links are followed;
-    `turn` is held by the one thread that uses the connection.
+    `durable` is whether a transaction survives a power cut; `place` and `places` name the location, without a password.
     """
 
     durable: bool
@@ -215,11 +213,7 @@ class LedgerStore(ABC):
 
     @abstractmethod
     def transact(self, likely: Sequence[Likely], work: Work) -> None:
-        """Run `work` on the store's content and write its result, all or none, while other writers wait.
-
-        `work` may run again when the store asks for a retry, so it must not keep its reads. On return the writes
-        are on the disk. After an error the outcome is unknown, and no answer may be given.
-        """
+        """Run `work` on the content and write its result, all or none, on the disk on return; `work` may run again."""
 
     @abstractmethod
     def reading(self) -> AbstractContextManager[StoreRows]:

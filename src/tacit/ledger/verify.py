@@ -1,12 +1,10 @@
 """Verification: reads the whole ledger again and recomputes everything that follows from its entries.
 
-The checks are: the chain of hashes, the signature on its head, the columns copied from the entries, the whole state
-under the head, that each charge is at least the cost of its events, and that it fitted its budgets when it was made.
-Anything that does not follow is damage, and is named.
+Checked are the chain, the signature on its head, the copied columns, the whole state, that charges are at least the
+cost of their events, and that they fitted their budgets. Anything that does not follow is damage, and is named.
 
-The first part saves time: many entries differ only in names, times and answers, and are not parsed again. The texts are
-canonical JSON, so the differences are at known positions: digits of a hash, a time, an answer. The rest of a charge is
-looked up as text. The result is exactly that of parsing; if that is not certain, the entry is parsed as a whole.
+The first part saves time: entries that differ only in names, times and answers, at known positions of canonical JSON,
+are not parsed again. If that is not certain, the entry is parsed as a whole.
 """
 
 import json
@@ -137,8 +135,7 @@ PENDING_MAX = 10_000
 
 @dataclass(frozen=True)
 class Verified:
-    """The report of a verified ledger: the number of entries of each kind, the last hash, the key that signed it, and
-    the keys before."""
+    """The report of a verified ledger: its entries by kind, the last hash, the signing key, and the keys before."""
 
     entries: int
     kinds: dict[str, int]
@@ -181,10 +178,10 @@ def _check_state(rows: StoreRows, head: Head, state: dict[str, str]) -> None:
 
 
 class History:
-    """The ledger's history, entry by entry: the declarations, charges and answers so far.
+    """The history entry by entry: declarations, charges and answers so far.
 
-    Charges that are alike are counted, and added up when a budget changes and at the end. Totals only grow, and a
-    budget that admits a sum also admits less: if it admits the sum, it admitted every charge on the way.
+    Charges that are alike are added up when a budget changes and at the end: a budget that admits a sum has admitted
+    every charge on the way.
     """
 
     def __init__(self) -> None:

@@ -1,8 +1,7 @@
 """The central privacy loss of a collection of local reports: each report's own epsilon, or less after shuffling.
 
-n unlinkable reports of one randomizer, shuffled so that no report can be matched to its sender, reveal less about one
-person than that person's report does. Reports that can be linked, by a token or by a permanent answer, are refused.
-`release_estimate` charges that loss to a table's budget.
+n unlinkable reports, shuffled so that none can be matched to its sender, reveal less about one person than that
+person's report does. Reports that can be linked are refused. `release_estimate` charges that loss to a budget.
 """
 
 import json

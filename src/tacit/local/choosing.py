@@ -1,8 +1,7 @@
 """Chooses the protocol with the least error for a domain, an epsilon and a number of people, and shows the comparison.
 
-First comes the catalogue: every protocol by its public name, and how each is built for a question and an epsilon. Then
-comes the choice. The variance of an estimated count is exact: averaged over the domain's answers it does not depend on
-the true answers. The variance of a mean depends on the values; the largest is taken.
+The variance of an estimated count is exact: averaged over the domain's answers it does not depend on the true ones. The
+variance of a mean depends on the values; the largest is taken.
 """
 
 import math

@@ -1,13 +1,10 @@
 """The client's side of a survey: one person's answer goes in, one perturbed report comes out, before anything is sent.
 
-A report is a random id and a payload of fixed length, with the survey and the epoch it belongs to. `Randomizer` makes
-independent reports. `LongitudinalClient` reports over time: it remembers its permanent answers in a memo, so that
-repeated reports cannot be averaged.
-
-The memo belongs to one person and is written before the report leaves. A client that forgets would draw a new permanent
-answer, and each new draw costs epsilon again. After `values_most` different values the client keeps reporting the last
-answer, so its loss stays within the stated one and the change is not visible. Clients that share a memo, in threads or
-processes, use it one at a time: the first to report a value draws its permanent answer, and the others reuse it.
+`Randomizer` makes independent reports. `LongitudinalClient` reports over time, with a memo of permanent answers, so
+that repeated reports cannot be averaged. The memo belongs to one person and is written before the report leaves: a
+client that forgets would draw a new permanent answer, which costs epsilon again. After `values_most` different values
+it keeps reporting the last answer, so the loss stays within the stated one and the change is not visible. Clients that
+share a memo use it one at a time.
 """
 
 import fcntl

@@ -1,12 +1,11 @@
 """The collector: counts reports as they arrive, rejects wrong ones for fixed reasons, and estimates totals.
 
-Its memory depends on the size of the domain, not on the number of reports. Counters of shards merge in any order. On
-request it stores on disk which ids and tokens it has counted (`tally_file.py`), so that a report counts once. For each
-report a step happens completely or is left out. Estimates are made by `estimate.py`.
+Memory depends on the size of the domain, not on the number of reports, and counters of shards merge in any order. On
+request it stores which ids and tokens it has counted (`tally_file.py`). For each report a step happens completely or is
+left out.
 
-The collector also keeps a uniform sample of the payloads, mergeable like the counters, to look for poisoning
-(`poisoning.py`).
-Every payload gets a random number drawn here and the smallest are kept, so no sender can arrange to be left out.
+A uniform sample of the payloads is kept to look for poisoning (`poisoning.py`): every payload gets a random number
+drawn here and the smallest stay, so no sender can arrange to be left out.
 """
 
 import json

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tacit.errors import InvalidParameter
 from tacit.local.protocols.hashing import SYMBOLS_MAX
 from tacit.noise import Bits, draw_heads_each
-from tacit.privacy import Integers, Number, binary_meaning, show, whole
+from tacit.privacy import Integers, binary_meaning, show, whole
 
 SIZE_MAX = 1 << 28
 FLOAT_MOST = Fraction(float(np.finfo(np.float64).max))
@@ -147,14 +147,10 @@ def read_range(between: Any, grid_bits: int) -> Range:
     ends = tuple(between)
     if len(ends) != 2:
         raise InvalidParameter(f"between must be two numbers, not {len(ends)}\nhint: e.g. between=(0, 100)")
-    low, high = (_end(end) for end in ends)
+    low, high = (binary_meaning(end, name="between") for end in ends)
     if not low < high or max(abs(low), abs(high), high - low) > FLOAT_MOST or float(high) == float(low):
         raise InvalidParameter(f"between must go from a lower to a higher number, not {show(low)} to {show(high)}")
     return Range(low, high, grid_bits)
-
-
-def _end(end: Number) -> Fraction:
-    return binary_meaning(end, name="between")
 
 
 def _label(name: Any) -> Label:

@@ -1,12 +1,10 @@
 """Estimates from a collector's counters, with intervals, the reports used and rejected, and what fakes could change.
 
-Everything here is computed from reports that are already private, so it is free.
+All is computed from reports that are already private, and is free.
 
-Frequent strings are found from reports of prefixes, level by level. The candidates of a level are the prefixes kept so
-far, extended by every symbol; the candidates with most support are kept. Other people report whole strings and confirm
-the candidates: a string is shown only if its support is too large to come from strings that no person holds.
-
-The last part draws estimated counts with their intervals (this needs the `plots` extra).
+Frequent strings are found from prefixes, level by level: the prefixes kept so far are extended by every symbol, and
+those with most support kept. Other people's whole strings confirm the candidates: a string is shown only if its support
+is too large to come from strings that no person holds.
 """
 
 import math

@@ -1,8 +1,6 @@
 """A survey: the public terms that everyone shares before the first report, and their one-line header.
 
-The terms are the question, the protocol with all its probabilities, the epsilon, the epoch, and whether reports carry a
-person's token. A header always gives the same survey. A header is refused if its parameters do not follow from its
-epsilon.
+A header gives the same survey again; one with parameters that do not follow from its epsilon is refused.
 """
 
 import hashlib

@@ -105,13 +105,6 @@ class Accuracy:
         return "any" if self.kind == "counts" and self.touched > 1 else "randomized response"
 
 
-def given_away(law: Accuracy, people: int, local: Fraction) -> Fraction:
-    """Return the central epsilon of this many shuffled reports of this local epsilon."""
-    if people < 2 or local > LOCAL_MOST:
-        return local
-    return shuffled(local, reports=people, delta=law.delta, unlinkable=True, randomizer=law.randomizer).epsilon
-
-
 @lru_cache(maxsize=4096)
 def laplace_bound(epsilon: Fraction, steps: int, touched: int, k: int, delta: Fraction, chance: Fraction) -> int:
     """Return the least a that Laplace noise on all of k numbers stays within: one unit moves `touched` by `steps`."""
@@ -167,7 +160,7 @@ class Tradeoff:
     confidence: Fraction
 
     def __str__(self) -> str:
-        head = [f"For {KINDS[self.kind]} ({_chance_words(self.confidence)} of the time within):"]
+        head = [f"For {KINDS[self.kind]} ({float(self.confidence) * 100:g} % of the time within):"]
         if self.kind in ("counts", "maximum"):
             head.append(f"k = {self.k:,}, of which one person touches {self.touched:,}")
         title = f"{'':<26} {'people':>14} {'error':>11} {'in people':>12} {'ε':>9}"
@@ -189,7 +182,8 @@ class Tradeoff:
 
     def plot(self, path: str | Path) -> Path:
         """Draw error or epsilon against people, and write it as .png, .svg or .html; needs the `plots` extra."""
-        return write_curves(self, Path(path))
+        check_path(Path(path))
+        return write(_curves_page(self, points(self)), Path(path))
 
 
 def tradeoff(
@@ -203,24 +197,7 @@ def tradeoff(
     delta: Number = "1e-6",
     confidence: Number = 0.95,
 ) -> Tradeoff:
-    """Return the missing one of people, error and epsilon: central Laplace and Gaussian noise beside local reports.
-
-    Local reports come twice: by themselves, and shuffled so that they cannot be linked to people; epsilon is then the
-    loss of all reports together.
-
-    `kind` is "mean", "fraction", "counts" or "maximum"; the last two take `k`, and `touched`, how many of the k one
-    person can be in (by default all k of the counts, or one of the options). `error` is a share of the people, or of
-    the values' range for a mean. `delta` is for Gaussian noise and for shuffling.
-
-    >>> print(tradeoff("fraction", error=0.01, epsilon=1))
-    For the fraction of people who answer yes (95 % of the time within):
-                                       people       error    in people         ε
-    central Laplace                       300         1 %            3         1
-    central Gaussian                      800         1 %            8         1
-    local randomized response          35,489         1 %          355         1
-    local, then shuffled                1,276         1 %         12.8         1
-    δ = 1e-6 for Gaussian noise and shuffled reports. Neighbours replace one person; how many there are is public.
-    """
+    """Return the missing one of people, error and epsilon: central Laplace and Gaussian noise beside local reports."""
     if not isinstance(kind, str) or kind not in KINDS:
         raise InvalidParameter(f"kind must be one of {', '.join(KINDS)}, not {kind!r}\nhint: e.g. kind='mean'")
     given = {"people": people, "error": error, "epsilon": epsilon}
@@ -272,7 +249,10 @@ def least_epsilon(law: Accuracy, goal: Fraction, people: int) -> Fraction | None
     """Return the least epsilon, rounded up to four digits, at which this many people have at most this error."""
     if law.mechanism == SHUFFLED:  # the local epsilon of a report decides the error; shuffling lowers the central one
         each = least_epsilon(replace(law, mechanism=LOCAL), goal, people)
-        return None if each is None else _four_digits_up(given_away(law, people, each))
+        if each is None or people < 2 or each > LOCAL_MOST:
+            return None if each is None else _four_digits_up(each)
+        central = shuffled(each, reports=people, delta=law.delta, unlinkable=True, randomizer=law.randomizer)
+        return _four_digits_up(central.epsilon)
     bound = float(goal)
     low, high = EPSILON_LEAST, EPSILON_MOST
     if law.error(people, high) > bound:
@@ -311,10 +291,6 @@ def _tradeoff_line(row: Row, asked: Asked) -> str:
     return f"{row.mechanism:<26} {row.people:>14,} {error:>11} {shown:>12} {float(row.epsilon):>9.4g}"
 
 
-def _chance_words(share: Fraction) -> str:
-    return f"{float(share) * 100:g} %"
-
-
 # ---- the picture -----------------------------------------------------------------------------------------------------
 
 
@@ -328,12 +304,6 @@ LOOKS = {
 }
 WHAT = {"mean": "a mean", "fraction": "a fraction", "counts": "{:,} counts", "maximum": "a maximum"}
 POINTS = 13
-
-
-def write_curves(found: Tradeoff, path: Path) -> Path:
-    """Write the picture in the format of the path's ending, and return the path."""
-    check_path(path)
-    return write(_curves_page(found, points(found)), path)
 
 
 def points(found: Tradeoff) -> list[Point]:
@@ -365,7 +335,8 @@ def points(found: Tradeoff) -> list[Point]:
 def _curves_page(found: Tradeoff, drawn: list[Point]) -> Spec:
     row = found.rows[0]
     if found.asked == "epsilon":
-        title, name, form = f"The ε that an error of {_percent_of(row.error)} takes", "ε", "~g"
+        error = "" if row.error is None else f"{row.error * 100:g} %"
+        title, name, form = f"The ε that an error of {error} takes", "ε", "~g"
     else:
         epsilon = "" if row.epsilon is None else f" at ε = {float(row.epsilon):g}"
         title, name, form = f"The value of people{epsilon}", "error", "~%"
@@ -385,7 +356,3 @@ def _curves_page(found: Tradeoff, drawn: list[Point]) -> Spec:
 
 def _decades(sizes: list[float]) -> tuple[float, ...]:
     return decades(min(sizes), max(sizes)) if sizes else (1.0,)
-
-
-def _percent_of(error: float | None) -> str:
-    return "" if error is None else f"{error * 100:g} %"

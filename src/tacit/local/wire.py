@@ -1,11 +1,7 @@
-"""Reports on the wire and in files: as JSON lines, as compact bytes, and as rows of Parquet.
+"""Reports on the wire and in files: JSON lines, compact bytes, and rows of Parquet, by the file name's ending.
 
-Every form has a header that names the survey, then one record for each report. All records of one survey have the same
-length, with any content. Reading is strict: a line that is not exactly what a client writes is malformed, and each
-rejection has one of the fixed reasons. Lines of the usual form are parsed in bulk.
-
-Files are read in pieces, so that a file of any length needs little memory. The file name's ending chooses the form:
-.jsonl for JSON lines, .parquet for Parquet with the header in the schema, anything else for the compact form.
+A header names the survey, then come records of one length, with any content. Reading is strict, with a fixed reason for
+each rejection, and in pieces, so that a file of any length needs little memory; usual lines are parsed in bulk.
 """
 
 import json

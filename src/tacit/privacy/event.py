@@ -106,7 +106,7 @@ class SubsampledGaussian:
     For ever: each unit is in the sample by its own coin of chance `rate`; the sample is secret and drawn afresh only
     for this release; neighbours add or remove one unit, which moves the statistic of a sample that has it by at
     most the root of `sensitivity_squared` in L2; the noise of `sigma` is as in `GaussianNoise`. If one of these does
-    not hold, this event may not be recorded: `accounting.amplify.sampled` asks for each of them.
+    not hold, this event may not be recorded: `tacit.poisson_sample` asks for each of them.
     """
 
     sigma: Fraction

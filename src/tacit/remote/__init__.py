@@ -1,3 +1,4 @@
 """Tables on a server, asked with the same words as tables that are open here."""
 
+from tacit.remote.http import is_this_machine
 from tacit.remote.tables import RemotePlan, RemoteQuestion, RemoteTable, Server, connect

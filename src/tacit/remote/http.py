@@ -47,7 +47,7 @@ class Wire:
         parts = urlsplit(url) if isinstance(url, str) else urlsplit("")
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.username:
             raise InvalidParameter("a server's address is needed\nhint: tacit.connect('https://host:8765', token=...)")
-        if parts.scheme == "http" and not _is_this_machine(parts.hostname):
+        if parts.scheme == "http" and not is_this_machine(parts.hostname):
             raise InvalidParameter(
                 "a token must not travel unencrypted: http is only for this machine\nhint: use https://"
             )
@@ -92,10 +92,8 @@ class Wire:
     def _exchange(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
     ) -> tuple[int, bytes, dict[str, str]]:
-        """Send once; again, on a fresh connection, if the kept one was closed meanwhile: any request may be sent twice.
-
-        A question has a key, under which it is charged once.
-        """
+        """Send once; again if a kept connection was closed meanwhile: a question has a key, under which it is charged
+        once."""
         is_kept = getattr(self._local, "connection", None) is not None
         try:
             return self._once(method, path, body, headers)
@@ -158,7 +156,8 @@ def problem_from(status: int, reply: Reply) -> TacitError:
     return kind(printable(f"{detail}{hint}", keeping="\n"))
 
 
-def _is_this_machine(host: str) -> bool:
+def is_this_machine(host: str) -> bool:
+    """Return whether only processes of this machine can reach a host."""
     if host == "localhost":
         return True
     try:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Self
 
-from tacit.answer import Answer, answer_from, html_lines
+from tacit.answer import Answer, Printed, answer_from
 from tacit.asking import (
     Description,
     QuestionCall,
@@ -43,8 +43,8 @@ from tacit.tables import Declaration, declaration_from
 KEY_BYTES = 16
 
 
-@dataclass(frozen=True)
-class RemotePlan:
+@dataclass(frozen=True, repr=False)
+class RemotePlan(Printed):
     """A plan that was made on a server; printed as text."""
 
     text: str
@@ -53,11 +53,6 @@ class RemotePlan:
 
     def __str__(self) -> str:
         return printable(self.text, keeping="\n")
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return html_lines(str(self))
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Literal, Protocol
 
-from tacit.errors import printable
+from tacit.errors import printable, with_article
 from tacit.ledger import Person
 from tacit.server.problems import Problem, unauthorised, unknown
 
@@ -50,11 +50,7 @@ def person_of(authorization: str | None, tokens: KnowsTokens) -> Person:
 
 
 class Guesses:
-    """How many wrong tokens each address has sent in this minute; above ten it is limited until the next minute.
-
-    A valid token passes from a limited address too: others there, or a web page, may have sent the wrong ones. Of
-    several workers each counts by itself, with a smaller limit, so that up to ten workers let through ten together.
-    """
+    """How many wrong tokens each address has sent in this minute; a valid one passes from a limited address too."""
 
     def __init__(self, now: Callable[[], float], workers: int = 1) -> None:
         self._now = now
@@ -92,7 +88,7 @@ def require(person: Person, verb: Verb, table: str | None = None) -> None:
     if table is not None and not sees(person, table):
         raise unknown("table")
     if verb not in VERBS.get(person.role, frozenset()):
-        detail = f"'{printable(person.name or '')}' is {_with_article(person.role)}, who may not {_WORDS[verb]}"
+        detail = f"'{printable(person.name or '')}' is {with_article(person.role)}, who may not {_WORDS[verb]}"
         raise Problem("unauthorised", 403, detail, "ask the curator")
 
 
@@ -103,7 +99,3 @@ _WORDS: dict[Verb, str] = {
     "audit": "read the whole ledger",
     "curate": "declare, grant or let people in",
 }
-
-
-def _with_article(role: str) -> str:
-    return f"{'an' if role[:1] in 'ae' else 'a'} {role}"

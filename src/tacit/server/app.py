@@ -16,7 +16,7 @@ from tacit.errors import TacitError
 from tacit.ledger import Person
 from tacit.noise import fresh_bytes
 from tacit.options import read_wording
-from tacit.server.curating import add_curator_routes, add_declaring_route
+from tacit.server.curating import add_curator_routes
 from tacit.server.desk import KEY_BYTES, Desk, Given, told
 from tacit.server.listening import OwnHosts
 from tacit.server.mcp import add_mcp_route
@@ -60,10 +60,7 @@ Send = Callable[[Message], Awaitable[None]]
 def make_app(
     desk: Desk, visits: Visits | None = None, watching: Watching | None = None, hosts: OwnHosts | None = None
 ) -> Any:
-    """Return the ASGI application of a desk; with `visits`, its pages too. `watching` counts what leaves.
-
-    With `hosts` it answers only requests that are sent to one of them.
-    """
+    """Return the ASGI application of a desk, with pages for `visits`; with `hosts` it answers only requests to them."""
     app = TypedApi(
         title="Tacit",
         version=__version__,
@@ -103,7 +100,6 @@ def add_routes(app: FastAPI, desk: Desk, watching: Watching) -> None:
         return "ok"
 
     _add_question_routes(app, desk, who)
-    add_declaring_route(app, desk, who)
     add_curator_routes(app, desk, who)
     add_record_routes(app, desk, who)
     add_mcp_route(app, desk, who)

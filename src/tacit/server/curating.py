@@ -1,15 +1,10 @@
-"""The curator's acts over HTTP: people, tokens and grants, each an entry of the ledger with a reason.
+"""The curator's acts over HTTP: people, tokens and grants, each an entry of the ledger with a reason and the token's
+owner.
 
-The acts are those of `tacit people` and `tacit budget`, in the same words. A reason is required, and the record names
-the token's owner. Changes of people, tokens or tables need a curator of every table: a curator of some could give
-themselves access to others.
+Changes of people, tokens or tables need a curator of every table: one of some could give themselves access to others.
 
-Tables declared over HTTP: a request becomes exactly the lines that a curator would write in the catalog.
-
-The catalog's own reader parses and opens the lines, so a declaration is refused in the same words and leaves the same
-entry by either way. Then the catalog has them, for the next start and for everyone who
-reads the file. Sources are files under folders that were allowed when the server was started, or tables of a PostgreSQL
-server that the catalog names already.
+A declared table becomes the lines that a curator would write in the catalog, whose reader refuses it in the same words.
+Sources are files under allowed folders, or tables of a PostgreSQL server that the catalog names already.
 """
 
 import fcntl
@@ -74,6 +69,7 @@ GRANTS = {
     "reason": _REASON,
 }
 GRANTED = ("table", "reason")
+DECLARED = {"name": TEXT} | {name: each.document for name, each in TABLE.items()}
 
 
 def add_curator_routes(app: FastAPI, desk: Desk, who: Who) -> None:
@@ -100,9 +96,14 @@ def add_curator_routes(app: FastAPI, desk: Desk, who: Who) -> None:
     let = "Let a person in, say anew what they may do, or end their time"
     make = "Make a token for a person: only this reply contains its secret"
     give = "Set a budget from now on: grant, lower or revoke it"
-    add_act(app, desk, who, Act("people", let, PEOPLE, ("name", "reason"), let_in, PersonRecord))
-    add_act(app, desk, who, Act("tokens", make, TOKENS, ("name", "reason"), make_token, NewToken))
-    add_act(app, desk, who, Act("grants", give, GRANTS, GRANTED, grant, GrantRecord))
+    declare_one = "Declare a table, for life: as a line in the catalog would"
+    for act in (
+        Act("tables", declare_one, DECLARED, ("name", "source", "unit"), declare, DeclaredTable),
+        Act("people", let, PEOPLE, ("name", "reason"), let_in, PersonRecord),
+        Act("tokens", make, TOKENS, ("name", "reason"), make_token, NewToken),
+        Act("grants", give, GRANTS, GRANTED, grant, GrantRecord),
+    ):
+        add_act(app, desk, who, act)
 
 
 @dataclass(frozen=True)
@@ -262,16 +263,11 @@ def _flag(record: Mapping[str, Any], name: str) -> bool:
 
 _DATABASE = re.compile(r"(?P<path>.+\.(?:duckdb|ddb|db))(?P<table>\?table=.+)?", re.IGNORECASE | re.DOTALL)
 _POSTGRES = re.compile(r"postgres(ql)?://", re.IGNORECASE)
-CURATE: Verb = "curate"
-OPTIONS = {"name": TEXT} | {name: each.document for name, each in TABLE.items()}
+
+
 _declaring = threading.Lock()
 _ENDINGS = (".parquet", ".pq", ".csv", ".duckdb")
 FILES_MAX = 200
-
-
-def add_declaring_route(app: FastAPI, desk: Desk, who: Who) -> None:
-    summary = "Declare a table, for life: as a line in the catalog would"
-    add_act(app, desk, who, Act("tables", summary, OPTIONS, ("name", "source", "unit"), declare, DeclaredTable))
 
 
 def declare(desk: Desk, curator: Person, record: Mapping[str, Any]) -> dict[str, Any]:
@@ -279,11 +275,14 @@ def declare(desk: Desk, curator: Person, record: Mapping[str, Any]) -> dict[str,
     name, source = record.get("name"), record.get("source")
     if not isinstance(name, str) or not isinstance(source, str):
         raise InvalidParameter('name and source must be text\nhint: {"name": "visits", "source": "visits.parquet"}')
-    require(curator, CURATE, name)
+    require(curator, "curate", name)
     options = {word: value for word, value in record.items() if word not in ("name", "source") and value is not None}
     path = desk.file.path
     with _declaring, _locked(path.parent):
-        before = _text_of(path)
+        try:
+            before = read_small(path, bytes_max=BYTES_MAX)
+        except (OSError, ValueError):
+            raise _unwritable() from None
         known = catalog_from(path, before, may_be_empty=True)
         if name in {*known.tables, *known.public, *desk.file.tables}:
             raise InvalidParameter(
@@ -292,7 +291,8 @@ def declare(desk: Desk, curator: Person, record: Mapping[str, Any]) -> dict[str,
         safe = allowed_source(source, desk.sources, known)
         text = before.rstrip("\n") + "\n\n" + lines(name, safe, options)
         wanted = catalog_from(path, text)
-        _require_writable(path)
+        if not os.access(path.parent, os.W_OK):
+            raise _unwritable()
         table = Catalog(wanted, desk.ledger)[name]  # opened, and registered in the ledger
         _replace(path, text)
         desk.look_again()
@@ -323,8 +323,7 @@ def files_under(desk: Desk) -> list[str]:
 
 
 def allowed_source(source: str, folders: Sequence[Path], catalog: CatalogFile) -> str:
-    """Return a source as the catalog may have it, or refuse it in one sentence that does not depend on existing
-    files."""
+    """Return a source as the catalog may have it, or refuse it in words that do not depend on existing files."""
     if "\0" in source or not source:
         raise _not_allowed()
     if "://" in source:
@@ -415,18 +414,6 @@ def _refuse_value() -> str:
 
 
 # ---- the catalog's file ----------------------------------------------------------------------------------------------
-
-
-def _text_of(path: Path) -> str:
-    try:
-        return read_small(path, bytes_max=BYTES_MAX)
-    except (OSError, ValueError):
-        raise _unwritable() from None
-
-
-def _require_writable(path: Path) -> None:
-    if not os.access(path.parent, os.W_OK):
-        raise _unwritable()
 
 
 def _unwritable() -> Problem:

@@ -38,7 +38,7 @@ from tacit.hold import PublicClock, hold_text, noting
 from tacit.json_wire import write_json
 from tacit.ledger import Ledger, Person, name_key
 from tacit.options import Wording, read_wording
-from tacit.query import public_declaration, question_from, tables_named
+from tacit.query import public_declaration, question_from
 from tacit.server.access import Guesses, KnowsTokens, has_token, person_of, require, sees, too_many_guesses
 from tacit.server.problems import Problem, problem_of, refused_after_learning, unknown
 from tacit.server.turns import Turns
@@ -107,10 +107,8 @@ class Desk:
         self._beside: Executor = ThreadPoolExecutor(BESIDE, "tacit-beside")
 
     def warm(self, then: Callable[[], None] = lambda: None) -> None:
-        """Open every table once, so that a wrong declaration is reported before the first question.
-
-        Code for answers is loaded in the background; `then` is called when this worker is warm.
-        """
+        """Open every table once, so that a wrong declaration is reported now; `then` is called when this worker is
+        warm."""
         self._open_tables()
         self.warming.begin(self._answering, self.turns_number, self._open_tables, then)
 
@@ -122,20 +120,14 @@ class Desk:
     def close(self) -> None:
         """Let questions that run finish, and take no more."""
         self.warming.stop()
-        self._answering.shutdown(wait=True)
-        self._planning.shutdown(wait=True)
-        self._reading.shutdown(wait=True)
-        self._doubting.shutdown(wait=True)
-        self._beside.shutdown(wait=True)
+        for pool in (self._answering, self._planning, self._reading, self._doubting, self._beside):
+            pool.shutdown(wait=True)
 
     # --- who asks ---
 
     async def who(self, authorization: str | None, address: str) -> Person:
-        """Return who sent a request, read from the ledger now; wrong tokens are counted by address.
-
-        The token is looked up first, so that a valid one always passes. An address that has sent too many wrong ones
-        has one look-up at a time, so that its guesses keep others waiting little.
-        """
+        """Return who sent a request, read from the ledger now; an address with many wrong tokens has one look-up at a
+        time."""
         is_limited = self._guesses.is_limited(address)
         pool = self._doubting if is_limited else self._reading
         try:
@@ -147,13 +139,11 @@ class Desk:
             raise too_many_guesses() if is_limited else problem from None
 
     async def aside(self, make: Callable[[], Found]) -> Found:
-        """Run what reads or writes the ledger, and no row, beside the questions; tokens are checked without waiting
-        for it."""
+        """Run what uses the ledger, and no row, beside the questions."""
         return await asyncio.get_running_loop().run_in_executor(self._beside, make)
 
     async def certificate(self, person: Person, number: int) -> Any:
-        """Return a certificate to the analyst who was charged, to curators and to auditors; for others it does not
-        exist."""
+        """Return a certificate to the analyst who was charged, to curators and auditors; for others it is missing."""
         require(person, "see")
         try:
             found = await self.aside(lambda: self.ledger.certificate(number))
@@ -346,10 +336,8 @@ class Desk:
         return await run(self._answering, self._run, person, name, wording, key, clock)
 
     def _run(self, person: Person, name: str, wording: Wording, key: str, clock: PublicClock) -> Given:
-        """Return the answer as it leaves; run in a thread with separate connections.
-
-        The key is in hand meanwhile: should this process die after the charge, the next who has it carries it out.
-        """
+        """Return the answer as it leaves, in a thread; its key is in hand, so that a dead process's charge is carried
+        out."""
         with noting(clock), sent_as(wording.body), self.ledger.in_hand(key, person.name):
             question = self._question(person, name, wording)
             try:
@@ -387,10 +375,8 @@ class Desk:
     # --- questions ---
 
     def _question(self, person: Person, name: str, wording: Wording) -> Question:
-        """Return a question as it was sent; a question that this person has sent lately is not parsed again.
-
-        Questions of other people are parsed: otherwise the time would reveal that another person has asked the same.
-        """
+        """Return a question as it was sent, parsed once for a person; for others again, or the time would reveal that
+        it was asked."""
         read = self._read()
         asked = (person.name, person.tables, name, wording.asked)
         if asked not in read:
@@ -418,20 +404,11 @@ class Desk:
         self, person: Person, table: Table, wording: Wording
     ) -> tuple[list[Table | PublicTable], dict[str, int]]:
         """Return the other tables that a SELECT names, of those that this person may see: others do not exist."""
-        table_name = table.frame.declaration.name
-        catalog = self._catalog()
-        text = (wording.sql or "").lower()
-        if not any(each.lower() in text for each in (*self.file.tables, *self.file.public) if each != table_name):
+        own, catalog, text = table.frame.declaration.name, self._catalog(), wording.sql or ""
+        if not any(each.lower() in text.lower() for each in (*self.file.tables, *self.file.public) if each != own):
             return [], {}  # most have one table, and need not be read twice
-        named = {each.lower() for each in tables_named(wording.sql or "", wording.sql_words.get("dialect"))}
-        others: list[Table | PublicTable] = [
-            self._table(each)
-            for each in self.file.tables
-            if each.lower() in named and each != table_name and sees(person, each)
-        ]
-        publics = [entry for each, entry in self.file.public.items() if each.lower() in named]
-        others += [catalog.public(entry.name) for entry in publics]
-        return others, {entry.name: entry.options["most"] for entry in publics}
+        named = [each for each in catalog.named(text, wording.sql_words.get("dialect")) if each != own]
+        return catalog.opened([each for each in named if each in self.file.public or sees(person, each)], self._table)
 
     def _seen(self, person: Person, name: str) -> Table:
         """Return a table that this person may see; others do not exist."""
@@ -494,18 +471,12 @@ class Desk:
 
 
 def _standing(person: Person) -> Hashable:
-    """Return for whom an answer is kept in memory: a person with the tables that they may see now.
-
-    When those change, their keys are read from the ledger and asked anew, which refuses what they may not see any more.
-    """
+    """Return for whom an answer is kept in memory; if their tables change, the ledger decides anew."""
     return person.name, person.tables
 
 
 def told(error: Exception) -> Problem:
-    """Return an error as the problem that leaves; for an error that is not ours, only its class goes to the log.
-
-    Errors of the ledger name files, addresses and keys of the machine: only its operators may see them.
-    """
+    """Return an error as the problem that leaves; texts of foreign and of ledger errors go only to the operators."""
     if not isinstance(error, TacitError | Problem):
         log.error("unexpected %s", type(error).__name__)
     problem = problem_of(error)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.errors import InvalidParameter
+from tacit.remote import is_this_machine
 from tacit.server.workers import Told, Workers
 
 PORT = 8765
@@ -49,10 +50,7 @@ class Listening:
 
 @dataclass(frozen=True)
 class OwnHosts:
-    """The names and addresses under which a server may be asked; a page of another site cannot send these.
-
-    Without this a site with a name that points at this machine (DNS rebinding) could open our pages.
-    """
+    """The hosts under which a server may be asked: other names for this machine (DNS rebinding) are refused."""
 
     names: frozenset[str]
     takes_addresses: bool = False  # the server listens on every address of the machine
@@ -70,7 +68,7 @@ class OwnHosts:
 def own_hosts(listening: Listening) -> OwnHosts:
     """Return the hosts of a server: its address, the names of its certificate, and those that were given."""
     names = {listening.host, *listening.host_names, *_names_in(listening.certificate)}
-    if _is_loopback(listening.host) or listening.behind_proxy:
+    if is_this_machine(listening.host) or listening.behind_proxy:
         names |= {"localhost", "127.0.0.1", "::1"}
     return OwnHosts(frozenset(name.lower() for name in names), listening.host in EVERYWHERE)
 
@@ -110,7 +108,7 @@ def check_listening(listening: Listening) -> None:
             )
     if not 0 <= listening.port < 2**16:
         raise InvalidParameter("a port is a number below 65536\nhint: --port 8765")
-    if not _is_loopback(listening.host) and listening.certificate is None and not listening.behind_proxy:
+    if not is_this_machine(listening.host) and listening.certificate is None and not listening.behind_proxy:
         raise InvalidParameter(
             f"the server would listen on {listening.host} without encryption, where others can read tokens"
             "\nhint: --certificate FILE --key FILE, or --behind-proxy if a proxy on this machine encrypts"
@@ -124,10 +122,8 @@ def serve(
     ready: Callable[[Listening], None],
     workers: int = 1,
 ) -> None:
-    """Serve until the process is told to stop; questions that run finish first.
-
-    `opening` opens an application, in each worker by itself. `ready` gets the address: port 0 means any free port.
-    """
+    """Serve until the process is told to stop, and running questions are finished; `opening` opens an application in
+    each worker."""
     check_listening(listening)
     with _socket(listening) as listener:
         found = replace(listening, port=listener.getsockname()[1])
@@ -233,21 +229,9 @@ def _impatient(patience: float) -> Any:
 
 
 def _signals_kept() -> list[int]:
-    """Note stop signals without ending: the server ends when all running questions are finished.
-
-    uvicorn raises them once more when it is done, which would end this process before its questions.
-    """
+    """Note stop signals without ending: uvicorn would raise them again before running questions are finished."""
     noted: list[int] = []
     if threading.current_thread() is threading.main_thread():
         for each in (signal.SIGTERM, signal.SIGINT):
             signal.signal(each, lambda number, _: noted.append(number))
     return noted
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -81,10 +81,7 @@ def page(ledger: Ledger, person: Person, first: int) -> dict[str, Any]:
 
 
 def read_entries(ledger: Ledger, person: Person, first: int, most: int) -> tuple[list[dict[str, Any]], int]:
-    """Return those of `most` entries, from a number on, that a person may read, as they may; and the next number.
-
-    The pages and the API read entries only here.
-    """
+    """Return those of `most` entries, from a number on, that a person may read, and the next number."""
     require(person, "see")
     tables = {table.id: table for table in ledger.tables()}
     seen = {id: table for id, table in tables.items() if sees(person, table.name)}  # words name no other
@@ -101,11 +98,7 @@ def read_entries(ledger: Ledger, person: Person, first: int, most: int) -> tuple
 
 
 def without_others(person: Person, entry: Entry, tables: Tables) -> Entry:
-    """Return an entry without the texts that may name tables which a person may not see.
-
-    Reasons, which curators write, and words of a denial are such texts. A budget's reason is about all tables of its
-    people.
-    """
+    """Return an entry without reasons and denials, if they may name tables which a person may not see."""
     hidden = {name: "" for name in FREE_TEXTS if name in entry.record}
     about = [table.name for table in tables.values() if table.cohort == entry.record.get("people")]
     own = entry.kind in {"person", "token"} or (entry.kind == "budget" and all(sees(person, name) for name in about))

@@ -44,8 +44,7 @@ class Warming:
         return self._is_done.is_set()
 
     def begin(self, threads: Executor, number: int, open_tables: Callable[[], None], then: Callable[[], None]) -> None:
-        """Warm the worker in the background, and call `then` at the end; failed steps are tried again with a
-        question."""
+        """Warm the worker in the background, and call `then` at the end; a question tries failed steps again."""
         self._is_done.clear()
 
         def run() -> None:

@@ -37,11 +37,8 @@ log = logging.getLogger("tacit.server.requests")
 
 
 class Watching:
-    """Counts of replies, by route and status, and a line of the log for each.
-
-    Several processes that serve together have a `folder`: each writes its own counts there, within a second, and any of
-    them adds all up when it is asked. The counts of one that ended stay.
-    """
+    """Counts of replies, by route and status, with a log line for each; processes that serve together add up in a
+    `folder`."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder

@@ -47,11 +47,9 @@ def share_of(number: int, workers: int) -> int:
 
 @dataclass
 class Workers:
-    """A number of processes that do the same work until they are stopped.
+    """A number of processes that do the same `work` until they are stopped.
 
-    `work` runs in each of them. `work` calls its argument as soon as it can serve, and returns when it is stopped
-    (SIGTERM). `ready` is called here, once, when the first worker can serve, and `stopping` when all have been
-    signalled.
+    `work` calls its argument once it can serve, and returns on SIGTERM; `ready` is called here, once.
     """
 
     number: int

@@ -171,8 +171,8 @@ def any_frame() -> Iterator[None]:
 @mutant("learning though it was forbidden", killed_by="L25", published="an option that is read and not obeyed")
 @contextmanager
 def learns_anyway() -> Iterator[None]:
-    def usual(_learn: Any, **words: Any) -> Any:
-        return original("read_learn")(None, **words)
+    def usual(_learn: Any) -> Any:
+        return original("read_learn")(None)
 
     with planted("read_learn", usual):
         yield

@@ -106,7 +106,7 @@ def workload_plans(weights: Any = None) -> tuple[Any, Any]:
     table = with_hidden(columns={"b": {"keys": ["u", "v"]}, "a": {"keys": ["u", "v", "r"]}, "x": {"between": (0, 9)}})
     by = {"by_a": table.group_by("a").count(), "by_b": table.group_by("b").count()}
     question = table.workload(**by, sum=table.sum("x"))
-    return question.plan(epsilon=1, weights=weights).foreseen.planned, question
+    return question.plan(epsilon=1, weights=weights).planned, question
 
 
 def is_fitted(question: Any) -> bool:
