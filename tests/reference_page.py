@@ -16,6 +16,7 @@ import typer
 import tacit
 import tacit.local
 from tacit.asking import Catalog, PlanReport, Question, Table
+from tacit.asking.dummy_rows import DummyRows
 from tacit.asking.running import Running, RunningRows
 from tacit.cli.app import app
 from tacit.learning import MadeRows
@@ -47,7 +48,7 @@ SUBJECTS: dict[str, tuple[str, list[Any], str]] = {
     ),
     "A table": (
         "What `tacit.table` returns. Each step returns a new table or a question; nothing is read before `answer`.",
-        [(Table, None)],
+        [(Table, None), (DummyRows, None)],
         'longer = visits.where("days >= 2").derive(weeks="days / 7").group_by("ward").mean("weeks", between=(0, 5))\n'
         'ranking = visits.top("ward", 2)\ncommonest = visits.mode("ward")\n'
         'floors = tacit.public(pd.DataFrame({"ward": ["A", "B"], "floor": [1, 2]}))\n'

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Never, Self, TypeVar, o
 from tacit import query as language
 from tacit.answer import Answer, Summary
 from tacit.asking.describing import Description, described, summary_asked
+from tacit.asking.dummy_rows import DummyRows, dummy_rows
 from tacit.asking.learned import Learn
 from tacit.errors import InvalidParameter, QueryRefused, unknown_name
 from tacit.forecast import Wanted
@@ -42,6 +43,7 @@ WORDS = {
     "mutate": "write derive(total='x + y')",
     "with_columns": "write derive(total='x + y')",
     "aggregate": "write agg(n=tacit.count(), stay=tacit.mean('days'))",
+    "running": "a running count is started where the rows are: in Python there, or tacit running",
     "answer": "ask for an aggregate first: table.count().answer(epsilon=1)",
     "plan": "ask for an aggregate first: table.count().plan(epsilon=1)",
     "plot": "draw an answer: table.count().answer(epsilon=1).plot('count.png')",
@@ -262,6 +264,14 @@ class Verbs(Generic[Asked]):
         answer = question.answer(epsilon, delta, analyst=analyst, confidence=confidence, learn=learn, accept_noise=True)
         facts = self.frame.declaration.columns.items()
         return Summary(answer, {name: [float(end) for end in each.between] for name, each in facts if each.between})
+
+    def dummy(self, rows: int = 1000) -> DummyRows:
+        """Return made-up rows with the table's columns, from public facts only: free, to try a script on.
+
+        Types, keys and ranges are as declared; columns are independent. `.to_pandas()` gives a frame, `.table()` a
+        table that is declared in the same way, with a budget to try.
+        """
+        return dummy_rows(self.frame.declaration, rows)
 
     @property
     def columns(self) -> tuple[str, ...]:

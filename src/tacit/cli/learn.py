@@ -15,7 +15,7 @@ from tacit.cli.options import (
     required,
     with_options,
 )
-from tacit.cli.screen import say, working
+from tacit.cli.screen import check_writable, say, working
 from tacit.errors import QueryRefused, did_you_mean
 
 Repeated = list[str] | None
@@ -41,6 +41,25 @@ def learn(
         table, _ = open_table(options, opening(), to_plan=False)
         learned = table.learn(epsilon, columns=column or (), by=by or (), again=again, analyst=options.analyst)
     say(str(learned) if learned else "No charge was made: these facts are known already. tacit facts shows them.")
+
+
+@with_options
+def dummy(
+    options: TableOptions,
+    *,
+    output: str = required("FILE", "The Parquet file to write."),
+    count: int = option("N", help="How many rows.", default=1000),
+) -> None:
+    """Write made-up rows with a table's columns, from public facts only: free, and no row is read.
+
+    A script can be tried on them without spending. They hold no information about the table.
+
+    Example: `tacit dummy orders --output dummy.parquet --count 10000`
+    """
+    check_writable(output)
+    table, _ = open_table(options, opening(), to_plan=True)
+    table.dummy(count).to_parquet(output)
+    say(f"Wrote {count:,} made-up rows like those of '{table.frame.declaration.name}' to {output}.")
 
 
 @with_options

@@ -255,6 +255,12 @@ RELATIONS |= {
 }
 
 
+def _stepped(asked: Asked, counted: Callable[[Any], Any]) -> Any:
+    """Return all days of a running count, whose days have rows or not."""
+    count_so_far = counted(asked.rows.running("d", since="2024-01-01", until="2040-12-31"))
+    return count_so_far.start(epsilon=TINY).step()
+
+
 VERBS: dict[str, Ask] = {
     "histogram": lambda asked: asked.rows.histogram("x", bins=[0, 5, 10]).answer(epsilon=TINY, accept_noise=True),
     "top": lambda asked: asked.rows.top("g", 2, keys=["a", "b", "c"]).answer(epsilon=TINY, accept_noise=True),
@@ -297,6 +303,8 @@ VERBS: dict[str, Ask] = {
     ),
     "a summary of one side": lambda asked: Holdout(asked.table, share="0.001").rest.describe(epsilon=SMALL),
     "what is left": lambda asked: (asked.rows.mean("y").answer(epsilon=TINY, accept_noise=True), asked.table.left)[1:],
+    "a count that runs on": lambda asked: _stepped(asked, lambda days: days.count_units()),
+    "rows that run on": lambda asked: _stepped(asked, lambda days: days.count(rows_per_unit=2)),
     "as files": lambda asked: _files(asked.rows.group_by("g").mean("y").answer(epsilon=TINY, accept_noise=True)),
     "without learning": lambda asked: (
         asked.rows.count() if asked.few.kind == "row" else asked.rows.count_units()
