@@ -7,6 +7,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
+from tacit.answer import loss_record
 from tacit.errors import LedgerError
 from tacit.options import QUESTION, SPENDING
 from tacit.server.app import make_app
@@ -144,7 +145,7 @@ def test_a_plan_is_free_and_says_what_the_library_says(house: House) -> None:
 
     reply = house.send("POST", "/api/v1/tables/visits/plan", "tacit_ben", json=COUNT)
     own = tacit.catalog(str(house.folder / "tacit.toml"))["visits"].sql(COUNT["sql"]).plan(epsilon=1, analyst="ben")
-    assert reply.json() == {"text": str(own), "loss": {"text": str(own.loss)}, "fits": True}
+    assert reply.json() == {"text": str(own), "loss": loss_record(own.loss), "fits": True}
 
 
 def test_the_openapi_document_names_every_route(house: House) -> None:

@@ -123,17 +123,20 @@ class PublicTableRecord(TypedDict):
     most: int
 
 
-class LossWords(TypedDict):
-    """A loss in words."""
+class LossRecord(TypedDict):
+    """The cost of an answer, or of one that is planned."""
 
+    epsilon: Measure
+    delta: Measure
     text: str
+    meaning: str
 
 
 class PlanRecord(TypedDict):
     """The steps, the cost and the expected error of an answer."""
 
     text: str
-    loss: LossWords
+    loss: LossRecord
     fits: Annotated[bool, Field(description="whether the rest of the budget is large enough")]
 
 
@@ -142,15 +145,6 @@ class CellsRecord(TypedDict):
 
     names: list[str]
     rows: list[list[Cell]]
-
-
-class LossRecord(TypedDict):
-    """The cost of an answer."""
-
-    epsilon: Measure
-    delta: Measure
-    text: str
-    meaning: str
 
 
 class ReceiptRecord(TypedDict):
