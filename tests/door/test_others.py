@@ -57,6 +57,13 @@ def test_others_of_listed_groups_hold_null_keys_too():
     assert [(row["town"], row["count"]) for row in answer.to_dicts()] == [("a", 50), (None, 47)]
 
 
+def test_an_infinite_key_is_among_the_others():
+    """It has no constant to be compared with: once such a question was refused after its groups had been found."""
+    rows = pa.table({"x": [float("inf")] * 400 + [0.5] * 300 + [None] * 7})
+    answer = opened(rows=rows).group_by("x", other=True).count().answer(epsilon=100)
+    assert [(row["x"], row["count"]) for row in answer.to_dicts()] == [(0.5, 300), (None, 407)]
+
+
 def test_others_are_a_cell_with_noise_of_its_own_and_never_a_difference():
     """Draws of the others differ from the total minus what is shown, in any of 200 calls but for 1e-9."""
     table = opened(columns={"town": {"keys": ["a1", "a2"]}})

@@ -4,7 +4,7 @@ ROLLUP, and *asides*, which give columns to a SELECT: MODE(x) beside others, and
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, product
-from math import prod
+from math import isinf, prod
 
 from tacit.errors import QueryRefused
 from tacit.query.after.after_check import kind_of_aggregate
@@ -194,10 +194,15 @@ def _time_part(expression: Expression) -> tuple[Expression, str | None]:
 
 def with_listed_others(query: Query, shown: tuple[tuple[Scalar, ...], ...]) -> Query:
     """Return a question for shown groups and others as one with listed groups; other rows have NULL keys."""
-    whole = tuple(key for key in shown if None not in key)
+    whole = tuple(key for key in shown if all(map(_is_constant, key)))
     keys = tuple(_key_beside(query.keys, place, whole) for place in range(len(query.keys)))
     listed = tuple(_with_others(whole, (), len(keys)))
     return replace(query, other=False, keys=keys, public_keys=listed)
+
+
+def _is_constant(part: Scalar) -> bool:
+    """Whether a key can be compared with: not NULL, and not infinite, which has no constant."""
+    return part is not None and not (isinstance(part, float) and isinf(part))
 
 
 def _with_others(
