@@ -144,6 +144,16 @@ def test_groups_that_are_called_total_or_other_stay_beside_the_totals(tmp_path):
     assert len(set(str(made).splitlines()[2:18])) == 16
 
 
+def test_others_are_not_divided_further_and_that_is_not_marked_as_hidden():
+    question = table_of(["a", "b"]).group_by("key", "age", keys=[("a", AGES[0])], totals=True, other=True).count()
+    _, *rows = csv.reader(io.StringIO(question.answer(epsilon=100).to_csv(columns="age")))
+    assert [row[:5] for row in rows] == [
+        ["count", "Total", "[z]", "[z]", "3000"],
+        ["count", "a", "1500", "0", "1500"],
+        ["count", "Other", "[z]", "1500", "1500"],
+    ]
+
+
 def test_decimals_that_differ_in_a_late_digit_are_groups_of_their_own():
     texts = ["1234567.25", "1234567.26", "12345678901234567890.5"]
     rows = pa.table({"key": pa.array([Decimal(texts[n % 3]) for n in range(3000)], pa.decimal128(30, 2))})
@@ -159,7 +169,7 @@ def test_decimals_that_differ_in_a_late_digit_are_groups_of_their_own():
     ("given", "english"),
     [
         ({}, "No total is the data's exact number"),
-        ({"public_totals": {"total": 3000}}, "were public before, and have no noise"),
+        ({"public_totals": {"total": 3000}}, "were public before, and are exact"),
     ],
 )
 def test_a_note_says_which_totals_have_noise(given, english):

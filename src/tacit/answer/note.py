@@ -172,7 +172,7 @@ def _totals(answer: "Answer") -> Both:
 
 _NO_EXACT_TOTAL = ("No total is the data's exact number.", "Auch keine Gesamtzahl ist die genaue Zahl aus den Daten.")
 _PUBLIC_TOTALS = (
-    "Totals with an interval of ± 0 were public before, and have no noise.",
+    "Totals with an interval of ± 0 were public before, and are exact.",
     "Gesamtzahlen mit einem Intervall von ± 0 waren schon vorher öffentlich und haben kein Rauschen.",
 )
 

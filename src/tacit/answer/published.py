@@ -7,7 +7,7 @@ one that is uncertain.
 import csv
 import html
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tacit.answer.below_answer import closing_lines
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 HIDDEN, UNASKED, UNSURE = "[x]", "[z]", "[low]"
 LEGEND = (
     (HIDDEN, "The number is not shown: there are too few people for it."),
-    (UNASKED, "The table does not have this total."),
+    (UNASKED, "The table does not have this number."),
     (UNSURE, "The number is uncertain: half of its interval is more than {limit} of it."),
 )
 _RUN_BY_SPREADSHEETS = "=+-@\t\r\n＝＋－＠"  # the last four are the wide forms, which some read as the others
@@ -54,7 +54,7 @@ def crossed(answer: "Answer", down: Sequence[str], across: str | None) -> tuple[
     levels = {_level(keys, head) for keys, head in found}
     rows: list[CrossedRow] = []
     for keys in dict.fromkeys(beside):
-        empty = {head: HIDDEN if _level(keys, head) in levels else UNASKED for head in columns}
+        empty = {head: HIDDEN if _is_asked(keys, head, levels) else UNASKED for head in columns}
         rows.append((tuple(label for _, label, _ in keys), [found.get((keys, each), empty[each]) for each in columns]))
     return [label for _, label, _ in columns], rows
 
@@ -67,6 +67,11 @@ def _labelled_keys(answer: "Answer", name: str) -> list[_Key]:
     values = [row[name] for row in answer.rows]
     ranks = [{TOTAL: 2, OTHER: 1}.get(special_label(answer, name, at, value), 0) for at, value in enumerate(values)]
     return list(zip(ranks, labels, values, strict=True))
+
+
+def _is_asked(keys: Sequence[_Key], head: _Key, levels: Collection[tuple[bool, ...]]) -> bool:
+    """Whether a place could have a number: its level was asked for, and other groups are not divided further."""
+    return _level(keys, head) in levels and all(rank != 1 for rank, _, _ in (*keys, head))
 
 
 def _level(keys: Sequence[_Key], head: _Key) -> tuple[bool, ...]:

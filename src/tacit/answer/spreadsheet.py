@@ -64,6 +64,8 @@ def write_workbook(answer: "Answer", path: Path, *, columns: str | None, title: 
 
 
 def _notes(sheet: Sheet, answer: "Answer", title: str, unsure_from: float) -> None:
+    from openpyxl.styles import Alignment
+
     sheet.title = "Notes"
     percent = f"{float(answer.facts.confidence) * 100:g} %"
     facts = answer.facts
@@ -75,6 +77,7 @@ def _notes(sheet: Sheet, answer: "Answer", title: str, unsure_from: float) -> No
     lines += certificate_lines(answer)
     for row, line in enumerate(lines, 1):
         _write_text(sheet, row, 1, line)
+        sheet.cell(row, 1).alignment = Alignment(wrap_text=True, vertical="top")
     sheet.column_dimensions["A"].width = 110
 
 

@@ -27,7 +27,7 @@ from tacit.release import NoisyTable
 ADDED_UP = (
     "Counts and sums add up: totals are of the groups that are shown, and each number is estimated from all levels."
 )
-HELD = "Totals that were public before are held exactly, and have no noise."
+HELD = "Totals that were public before are held exactly, without noise."
 LEFT_ALONE = "Totals have separate noise, and do not add up."
 
 # Errors are rounded up to so many steps an octave, so that numbers with nearly the same error share their work.

@@ -201,7 +201,7 @@ def with_listed_others(query: Query, shown: tuple[tuple[Scalar, ...], ...]) -> Q
 
 
 def _is_constant(part: Scalar) -> bool:
-    """Whether a key can be compared with: not NULL, and not infinite, which has no constant."""
+    """Whether a key can be compared with: not NULL, and not infinite."""
     return part is not None and not (isinstance(part, float) and isinf(part))
 
 
