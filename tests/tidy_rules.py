@@ -101,7 +101,7 @@ RANDOM_MODULES = ("random", "numpy.random", "np.random")
 # How many names a room may state. A commit that raises one says why.
 FACE_NAMES_MAX = {
     "accounting": 33,
-    "asking": 38,  # facts learned ahead; commands open tables; a client has the verbs; a server reads trees; models pay
+    "asking": 39,  # an answer's columns; facts learned ahead; commands open tables; a server reads trees; models pay
     "answer": 40,  # rehearsals; a promise in words; as JSON; on a page; what a ledger keeps; terms of intervals
     "auditing": 9,  # models too
     "engine": 12,  # relations, public tables, engines by the source, rows coded; a server waits for compiled loops
@@ -113,7 +113,7 @@ FACE_NAMES_MAX = {
     "pictures": 29,  # pages draw without a file, in the page's theme and narrow; channels of fields
     "plan": 110,  # pairs; counts that run on; levels; found groups; several questions; what models read, lack; chosen
     "privacy": 75,  # amounts of loss with two digits; a budget per period
-    "query": 126,  # written forms; marginals, others; questions, rows as JSON; relations, joins, compounds, asides
+    "query": 127,  # SQL of clients; written forms; marginals, others; questions as JSON; relations, joins, asides
     "release": 9,  # keys as facts keep them; a choice among sums too; a round of learning is integers without a table
     "selection": 16,
     "server": 21,  # what pages of other packages are made of

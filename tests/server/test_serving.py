@@ -31,7 +31,7 @@ def test_a_newcomer_gets_an_answer_over_http_and_the_server_stops_when_told(serv
 
 
 def test_a_reply_does_not_wait_for_its_head_to_be_acknowledged() -> None:
-    with _socket(Listening(port=0)) as listener, socket.create_connection(listener.getsockname()):
+    with _socket("127.0.0.1", 0) as listener, socket.create_connection(listener.getsockname()):
         line, _ = listener.accept()
         with line:
             assert line.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)

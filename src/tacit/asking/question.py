@@ -327,6 +327,17 @@ def _drawn(
     return make_answer(plan, table, question.query.after, info, consistent=consistent)
 
 
+def answer_columns(question: Question) -> dict[str, str]:
+    """Return the columns of an answer with their types, the ends of intervals among them: free, and without a plan."""
+    several = getattr(question, "several", None)  # a question for public keys has no parts
+    if isinstance(several, Workload):
+        raise QueryRefused("several questions have no common columns\nhint: ask one SELECT at a time")
+    if several is not None:
+        return dict[str, str](several.compound.answer_types([each.declaration for each in several.sessions]))
+    branch = Branch(question.query, (tuple(key.name for key in question.query.keys),))
+    return dict[str, str](Compound((branch,)).answer_types([question.session.declaration]))
+
+
 def workload_question(questions: Mapping[str, Question]) -> Question:
     """Return several questions, by name, as one."""
     workload = workload_of(questions)

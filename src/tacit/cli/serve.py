@@ -34,6 +34,9 @@ def serve(
     catalog: str = option("FILE", help="The catalog of the tables to serve.", default="tacit.toml"),
     host: str = option("ADDRESS", help="Where to listen; this machine alone.", default="127.0.0.1"),
     port: int = option("N", help="The port; 0 is any that is free.", default=8765),
+    postgres: int | None = option(
+        "PORT", help="Speak PostgreSQL's protocol too, on this port, for psql, notebooks and BI tools."
+    ),
     certificate: str | None = option("FILE", help="A TLS certificate (PEM), to listen beyond this machine."),
     key: str | None = option("FILE", help="The certificate's key."),
     behind_proxy: bool = flag(help="A proxy encrypts: listen beyond this machine without TLS.", name="--behind-proxy"),
@@ -62,7 +65,9 @@ def serve(
     from tacit.hold import read_hold
     from tacit.server import Listening, check_listening, log_failures_to, log_to_stderr
 
-    listening = Listening(host, port, certificate, key, behind_proxy, host_names=tuple(host_names or ()))
+    listening = Listening(
+        host, port, certificate, key, behind_proxy, host_names=tuple(host_names or ()), postgres=postgres
+    )
     check_listening(listening)
     warnings.simplefilter("ignore", LargeEpsilonWarning)
     every = read_hold(hold, name="--hold")
@@ -101,9 +106,13 @@ def _serve(catalog: Path, listening: "Listening", desk: "Callable[..., Desk]", t
         listen(
             lambda: opened(desk(share_of(turns, number), number), visits, listening, Path(counts)),
             listening,
-            ready=lambda where: say(f"serving {catalog} at {where.url}"),
+            ready=lambda where: say(f"serving {catalog} at {where.url}{_door_words(where)}"),
             workers=number,
         )
+
+
+def _door_words(where: "Listening") -> str:
+    return "" if where.postgres is None else f"\nPostgreSQL's protocol at {where.postgres_url}"
 
 
 def listen_at(desk: "Desk", port: int, folder: Path, tokens: Mapping[str, str]) -> None:

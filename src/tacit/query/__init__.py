@@ -115,6 +115,7 @@ from tacit.query.question_json import RowsSent, question_about, question_from, q
 from tacit.query.ranges import ends_of, with_bounds, with_ranges
 from tacit.query.relations import declaration_of, narrowed, no_more_rows_than, relation_mark, unit_aggregate_kind
 from tacit.query.sql.parse import in_dialect, quoted_name
+from tacit.query.sql.postgres_text import PostgresSelect
 from tacit.query.sql.questions import parse_query, parse_question, selects_of, tables_named
 from tacit.query.sql.sql_text import name_of, question_text, show, show_value
 from tacit.query.typecheck import kind_of

@@ -8,6 +8,7 @@ from math import isinf, prod
 
 from tacit.errors import QueryRefused
 from tacit.query.after.after_check import kind_of_aggregate
+from tacit.query.after.postprocess import with_intervals
 from tacit.query.kind import value_of
 from tacit.query.limits import PUBLIC_KEYS_MAX
 from tacit.query.nodes import Call, Column, Expression, Key, PostProcessing, Query, Scalar, Type, Value, columns_of
@@ -61,6 +62,18 @@ class Compound:
     branches: tuple[Branch, ...]
     after: PostProcessing = PostProcessing()
     columns: tuple[tuple[str, Type], ...] = ()
+
+    def answer_types(self, declarations: Sequence[Declaration]) -> dict[str, Type]:
+        """Return the columns of an answer with their types, the ends of intervals among them: from the words only."""
+        each = [column_types(branch.query, of) for branch, of in zip(self.branches, declarations, strict=True)]
+        noisy = [_noisy_names(branch) for branch in self.branches]
+        types = dict(self.columns) or each[0]
+        found: dict[str, Type] = {}
+        for at, (name, kind) in enumerate(types.items()):
+            found[name] = kind
+            if kind in NUMBERS and any(list(own)[at] in wide for own, wide in zip(each, noisy, strict=True)):
+                found |= {f"{name}_low": kind, f"{name}_high": kind}
+        return found
 
 
 def grouping_name(key: str) -> str:
@@ -131,6 +144,12 @@ def column_types(query: Query, declaration: Declaration) -> dict[str, Type]:
     for output in query.outputs:
         found[output.name] = kind_of_aggregate(output.aggregate, kinds).type
     return {name: found[name] for name in query.columns} if query.columns else found
+
+
+def _noisy_names(branch: Branch) -> frozenset[str]:
+    outputs = [each.name for each in branch.query.outputs if each.aggregate.kind != "top"]
+    outputs += [name for each in branch.asides if not each.is_mode for name, _ in each.columns]
+    return frozenset(with_intervals(branch.query.after, outputs) if branch.query.after.shown else outputs)
 
 
 def refuse_other_columns(first: Mapping[str, Type], other: Mapping[str, Type], number: int) -> None:

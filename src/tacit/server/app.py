@@ -84,7 +84,7 @@ def make_app(
 
     for kind in (Problem, TacitError, HTTPException, RequestValidationError, Exception):
         app.add_exception_handler(kind, tell)
-    return SafeReplies(app, watching, hosts)
+    return SafeReplies(app, desk, watching, hosts)
 
 
 def add_routes(app: FastAPI, desk: Desk, watching: Watching) -> None:
@@ -202,8 +202,9 @@ def _with_own_headers(given: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes,
 class SafeReplies:
     """The outermost layer: the same headers on every reply, and a problem, never a trace, for every error."""
 
-    def __init__(self, app: Any, watching: Watching, hosts: OwnHosts | None = None) -> None:
+    def __init__(self, app: Any, desk: Desk, watching: Watching, hosts: OwnHosts | None = None) -> None:
         self.app = app
+        self.desk = desk
         self.watching = watching
         self.hosts = hosts
 

@@ -26,6 +26,7 @@ from tacit.asking import (
     Question,
     QuestionCall,
     Table,
+    answer_columns,
     learn_ahead,
     left_record,
     question_of,
@@ -43,7 +44,7 @@ from tacit.server.access import Guesses, KnowsTokens, has_token, person_of, requ
 from tacit.server.problems import Problem, problem_of, refused_after_learning, unknown
 from tacit.server.turns import Turns
 from tacit.server.warming import Warming
-from tacit.tables import CatalogEntry, CatalogFile, PublicTable, read_catalog
+from tacit.tables import CatalogEntry, CatalogFile, Declaration, PublicTable, read_catalog
 
 HOLD = Fraction(2)
 TURNS = 8
@@ -200,7 +201,7 @@ class Desk:
                 "budget": _budget_left(table, person),
             }
 
-        return await self._planned(person, read)
+        return await self.free(person, read)
 
     async def known(self, person: Person, name: str) -> dict[str, list[Any]]:
         """Return the groups that were found and are free for this person, by the column that they are values of."""
@@ -212,7 +213,7 @@ class Desk:
             facts = [each for each in table.session.facts(person.name) if each.words in of_column]
             return {of_column[each.words]: [key for (key,) in each.fact.keys] for each in facts}
 
-        return await self._planned(person, read)
+        return await self.free(person, read)
 
     async def read(self, person: Person, name: str, bodies: Sequence[str]) -> list[Question | None]:
         """Return questions from their bodies, to put them in words; None for one that cannot be read any more."""
@@ -224,12 +225,12 @@ class Desk:
             except (TacitError, ValueError):
                 return None
 
-        return await self._planned(person, lambda: [one(body) for body in bodies])
+        return await self.free(person, lambda: [one(body) for body in bodies])
 
     async def budget(self, person: Person, name: str) -> dict[str, Any]:
         """Return what a person may still spend on a table."""
         self._require(person, "see", name)
-        return await self._planned(person, lambda: _budget_left(self._table(name), person))
+        return await self.free(person, lambda: _budget_left(self._table(name), person))
 
     def facts_of(self, name: str) -> list[dict[str, Any]]:
         """Return what was learned of a table, for how much, and by whom if it is known to that analyst only."""
@@ -259,7 +260,7 @@ class Desk:
             fit = getattr(report, "fit", None)
             return {"text": str(report), "loss": loss_record(loss), "fits": fit is None or fit.short is None}
 
-        return await self._planned(person, made)
+        return await self.free(person, made)
 
     async def learn(self, person: Person, name: str, wording: Wording) -> None:
         """Charge for and learn the facts that a question lacks, on the public clock: then its plan states its error."""
@@ -277,7 +278,23 @@ class Desk:
             finally:
                 await self.sleep(clock.seconds_left())
 
-    async def _planned(self, person: Person, make: Callable[[], Found]) -> Found:
+    async def columns(self, person: Person, name: str, wording: Wording) -> dict[str, str]:
+        """Return the columns that an answer would have, with their types: from the words only, and free."""
+        self._require(person, "plan", name)
+        return await self.free(person, lambda: answer_columns(self._question(person, name, wording)))
+
+    async def declarations(self, person: Person) -> list[Declaration]:
+        """Return what is public of every table that a person may see, and of public tables."""
+        require(person, "see")
+        self.look_again()
+
+        def read() -> list[Declaration]:
+            seen = [self._table(name).frame.declaration for name in self.file.tables if sees(person, name)]
+            return [*seen, *(public_declaration(self._public(name)) for name in self.file.public)]
+
+        return await self.free(person, read)
+
+    async def free(self, person: Person, make: Callable[[], Found]) -> Found:
         """Return what is free; people take turns, so that many plans of one person do not delay others."""
         async with self._plan_turns.turn(person.name or ""):
             return await asyncio.get_running_loop().run_in_executor(self._planning, make)
@@ -435,7 +452,7 @@ class Desk:
             declared = public_declaration(self._public(name)).record()
             return {"declaration": declared, "most": self.file.public[name].options["most"]}
 
-        return await self._planned(person, read)
+        return await self.free(person, read)
 
     def _require(self, person: Person, verb: Any, name: str) -> None:
         if name not in self.file.tables:

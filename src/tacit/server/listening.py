@@ -8,13 +8,14 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from tacit.errors import InvalidParameter
 from tacit.remote import is_this_machine
+from tacit.server.postgres import DATABASE, Door
 from tacit.server.workers import Told, Workers
 
 PORT = 8765
@@ -40,12 +41,19 @@ class Listening:
     behind_proxy: bool = False
     patience: float = PATIENCE_SECONDS  # for a request that is not all there
     host_names: tuple[str, ...] = ()  # further names under which clients reach it
+    postgres: int | None = None  # a second port, for PostgreSQL's protocol
 
     @property
     def url(self) -> str:
         """The address that clients give to tacit.connect."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{'https' if self.certificate else 'http'}://{host}:{self.port}"
+
+    @property
+    def postgres_url(self) -> str:
+        """The address that clients of PostgreSQL take; the user is a person's name, and the password a token."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"postgresql://NAME@{host}:{self.postgres}/{DATABASE}{'?sslmode=require' if self.certificate else ''}"
 
 
 @dataclass(frozen=True)
@@ -106,7 +114,7 @@ def check_listening(listening: Listening) -> None:
                 "--host-names takes names of this server, without http:// and without a port"
                 "\nhint: --host-names data.example.org"
             )
-    if not 0 <= listening.port < 2**16:
+    if not all(0 <= port < 2**16 for port in (listening.port, listening.postgres or 0)):
         raise InvalidParameter("a port is a number below 65536\nhint: --port 8765")
     if not is_this_machine(listening.host) and listening.certificate is None and not listening.behind_proxy:
         raise InvalidParameter(
@@ -125,26 +133,34 @@ def serve(
     """Serve until the process is told to stop, and running questions are finished; `opening` opens an application in
     each worker."""
     check_listening(listening)
-    with _socket(listening) as listener:
+    with ExitStack() as sockets:
+        listener = sockets.enter_context(_socket(listening.host, listening.port))
         found = replace(listening, port=listener.getsockname()[1])
+        beside = (
+            None if listening.postgres is None else sockets.enter_context(_socket(listening.host, listening.postgres))
+        )
+        found = replace(found, postgres=None if beside is None else beside.getsockname()[1])
 
         def work(tell: Told) -> None:
             with opening() as app:
-                _serve_on(listener, app, found, tell)
+                _serve_on(listener, app, found, tell, beside)
+
+        def close() -> None:
+            sockets.close()
 
         if workers == 1:
             work(lambda: ready(found))
         else:
-            Workers(workers, work, lambda: ready(found), listener.close).run()
+            Workers(workers, work, lambda: ready(found), close).run()
 
 
-def _socket(listening: Listening) -> socket.socket:
-    family = socket.AF_INET6 if ":" in listening.host else socket.AF_INET
+def _socket(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        listener = socket.create_server((listening.host, listening.port), family=family)
+        listener = socket.create_server((host, port), family=family)
     except OSError as problem:
         raise InvalidParameter(
-            f"the server cannot listen on {listening.host}, port {listening.port}: {problem.strerror}"
+            f"the server cannot listen on {host}, port {port}: {problem.strerror}"
             "\nhint: another server may be there; --port 0 takes any port that is free"
         ) from None
     # Connections inherit it. asyncio sets it only if a socket names its protocol, and otherwise each reply waited 40
@@ -153,10 +169,15 @@ def _socket(listening: Listening) -> socket.socket:
     return listener
 
 
-def _serve_on(listener: socket.socket, app: Any, listening: Listening, tell: Told) -> None:
+def _serve_on(
+    listener: socket.socket, app: Any, listening: Listening, tell: Told, beside: socket.socket | None = None
+) -> None:
     import uvicorn
 
     stopped = _signals_kept()
+    door = None
+    if beside is not None:
+        door = Door(app.desk, app.watching, listening.patience, listening.certificate, listening.key)
 
     class Announced(uvicorn.Server):
         async def startup(self, sockets: Any = None) -> None:
@@ -165,7 +186,15 @@ def _serve_on(listener: socket.socket, app: Any, listening: Listening, tell: Tol
             if self.started:
                 # asyncio has made the backlog equal to its batch of accepted connections
                 listener.listen(WAITING_CONNECTIONS)
+                if door is not None and beside is not None:
+                    await door.start(beside, backlog=ACCEPTED_AT_ONCE)
+                    beside.listen(WAITING_CONNECTIONS)
                 tell()
+
+        async def shutdown(self, sockets: Any = None) -> None:
+            if door is not None:
+                await door.stop()
+            await super().shutdown(sockets)
 
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # a trace may quote what it was about
     Announced(

@@ -41,7 +41,7 @@ class Watching:
     `folder`."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        self._folder = folder
+        self.folder = folder
         self._is_to_write = False
         self._left: Counter[tuple[str, str, int]] = Counter()
         self._problems: Counter[str] = Counter()
@@ -62,30 +62,30 @@ class Watching:
         if status in (401, 429):
             facts["from"] = None if scope.get("client") is None else scope["client"][0]
         log.info(json.dumps(facts), extra={FACTS: facts})
-        if self._folder is not None and not self._is_to_write:
+        if self.folder is not None and not self._is_to_write:
             self._is_to_write = True
             asyncio.get_running_loop().call_later(WRITTEN_SECONDS, self._write)
 
     def _write(self) -> None:
         self._is_to_write = False
-        if self._folder is not None:
+        if self.folder is not None:
             record = [[[*series, count] for series, count in self._left.items()], [*self._problems.items()]]
-            draft = self._folder / f".{os.getpid()}"
+            draft = self.folder / f".{os.getpid()}"
             draft.write_text(json.dumps(record), encoding="utf-8")
-            draft.replace(self._folder / str(os.getpid()))
+            draft.replace(self.folder / str(os.getpid()))
 
     def note_warm(self) -> None:
         """Write for the other processes that this one is warm."""
-        if self._folder is not None:
-            (self._folder / f"{WARM}{os.getpid()}").touch()
+        if self.folder is not None:
+            (self.folder / f"{WARM}{os.getpid()}").touch()
 
     def are_warm(self, workers: int) -> bool:
         """Return whether this number of processes is warm; by itself a process asks its own desk."""
-        return self._folder is None or len(list(self._folder.glob(f"{WARM}*"))) >= workers
+        return self.folder is None or len(list(self.folder.glob(f"{WARM}*"))) >= workers
 
     def _all(self) -> tuple[Counter[tuple[str, str, int]], Counter[str]]:
         left, problems = self._left.copy(), self._problems.copy()
-        for path in () if self._folder is None else self._folder.iterdir():
+        for path in () if self.folder is None else self.folder.iterdir():
             if path.name.isdecimal() and int(path.name) != os.getpid():
                 theirs = json.loads(path.read_text(encoding="utf-8"))
                 left.update({(method, route, status): count for method, route, status, count in theirs[0]})

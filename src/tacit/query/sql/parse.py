@@ -76,13 +76,21 @@ def parsed(text: str, into: type[exp.Expr] | None = None) -> exp.Expr:
 
 def from_dialect(text: str, dialect: str) -> str:
     """Return a question of another engine in the words of this language; functions mean what the catalogue says."""
-    known = sorted(name for name in Dialect.classes if name and name != _OURS)
+    known = sorted(name for name in Dialect.classes if name and name not in _OURS)
     if not isinstance(dialect, str) or dialect.lower() not in known:
         raise QueryRefused(f"there is no dialect '{str(dialect)[:40]}'\nhint: the dialects are {', '.join(known)}")
     limit_text(text)
     try:
-        statements = [_plain_tokens(each) for each in sqlglot.parse(text, read=dialect.lower()) if each is not None]
-        written = [each.sql(dialect="duckdb", unsupported_level=ErrorLevel.RAISE) for each in statements]
+        statements = [each for each in sqlglot.parse(text, read=dialect.lower()) if each is not None]
+    except Exception as error:  # noqa: BLE001 - see tokens_of
+        raise _unreadable(error) from None
+    return "; ".join(in_our_words(each, dialect) for each in statements)
+
+
+def in_our_words(statement: exp.Expr, dialect: str) -> str:
+    """Return a statement of another engine in the words of this language."""
+    try:
+        return _plain_tokens(statement).sql(dialect="duckdb", unsupported_level=ErrorLevel.RAISE)
     except QueryRefused:
         raise
     except UnsupportedError as error:
@@ -92,7 +100,6 @@ def from_dialect(text: str, dialect: str) -> str:
         ) from None
     except Exception as error:  # noqa: BLE001 - see tokens_of
         raise _unreadable(error) from None
-    return "; ".join(written)
 
 
 # How an engine treats a NULL, a 0 or bytes, where sqlglot would write it out; here the catalogue defines their meaning.
@@ -148,7 +155,7 @@ def _unreadable(error: Exception) -> QueryRefused:
     )
 
 
-_OURS = "tacitsql"
+_OURS = ("tacitsql", "doorsql")
 
 
 class TacitSql(Dialect):

@@ -1,0 +1,573 @@
+"""PostgreSQL's protocol: who comes in, what each statement gives, and what it costs."""
+
+import asyncio
+import struct
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from tacit.server.postgres.settings import Settings
+from tacit.server.watching import Watching
+from tests.server.conftest import House
+from tests.server.postgres_client import (
+    BOOL,
+    DATE,
+    FLOAT8,
+    INT8,
+    NUMERIC,
+    TEXT,
+    Port,
+    Reply,
+    bind,
+    listening,
+    packed,
+    parse,
+    report_of,
+    startup,
+    text,
+)
+
+COUNT = "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward"
+EPSILON = {"options": "-c tacit.epsilon=1"}
+
+
+def talk(house: House, dialogue: Callable[[Port], Awaitable[Any]], **options: Any) -> Any:
+    """Run a dialogue with a door of this house."""
+
+    async def run() -> Any:
+        async with asyncio.timeout(60), listening(house, **options) as port:
+            return await dialogue(port)
+
+    return asyncio.run(run())
+
+
+def ask(house: House, *statements: str, token: str = "tacit_ada", **options: str) -> list[Reply]:
+    async def dialogue(port: Port) -> list[Reply]:
+        client = await port.signed_in(token, **{**EPSILON, **options})
+        return [await client.ask(each) for each in statements]
+
+    return talk(house, dialogue)
+
+
+def charges(house: House) -> int:
+    return sum(entry.kind == "charge" for entry in house.desk.ledger.entries())
+
+
+async def until_charged(house: House) -> None:
+    while not charges(house):  # noqa: ASYNC110 - the charge is made in another thread
+        await asyncio.sleep(0.01)
+
+
+# ---- who comes in ----------------------------------------------------------------------------------------------------
+
+
+def test_the_user_is_a_person_and_the_password_their_token(house: House) -> None:
+    async def dialogue(port: Port) -> list[Reply]:
+        tried = [("tacit_ada", "ada"), ("tacit_ada", "Ada"), ("tacit_ben", "ada"), ("tacit_wrong", "ada"), ("", "ada")]
+        return [await (await port.connect()).sign_in(token, user=user) for token, user in tried]
+
+    right, spelled, others, wrong, empty = talk(house, dialogue)
+    assert right.kinds.startswith(b"R")
+    assert right.kinds.endswith(b"KZ")
+    assert spelled.kinds.endswith(b"KZ")
+    for reply in (others, wrong, empty):
+        assert (reply.error["S"], reply.error["C"]) == ("FATAL", "28P01")
+        assert reply.error == others.error
+        assert "token" in reply.error["H"]
+
+
+def test_wrong_tokens_of_an_address_are_limited_and_a_right_one_still_passes(house: House) -> None:
+    async def dialogue(port: Port) -> list[str]:
+        found = []
+        for number in range(12):
+            reply = await (await port.connect()).sign_in(f"tacit_{number}")
+            found.append(reply.error["C"] + reply.error["M"])
+        assert (await (await port.connect()).sign_in()).kinds.endswith(b"Z")
+        return found
+
+    found = talk(house, dialogue)
+    assert len(set(found[:10])) == 1
+    assert found[10] == found[11] != found[0]
+    assert "too many wrong tokens" in found[11]
+    assert house.send("GET", "/api/v1/tables", "tacit_x").status_code == 429  # the same count as over HTTP
+
+
+def test_a_token_that_ends_ends_its_sessions_at_the_next_statement(house: House) -> None:
+    people = dict(house.desk.tokens.people)  # type: ignore[attr-defined]
+    house.desk.tokens = replace(house.desk.tokens, people=people)  # type: ignore[type-var]
+
+    async def dialogue(port: Port) -> Reply:
+        client = await port.signed_in(**EPSILON)
+        assert (await client.ask("SELECT 1")).rows == [("1",)]
+        del people["tacit_ada"]
+        return await client.ask(COUNT)
+
+    reply = talk(house, dialogue)
+    assert reply.kinds == b"E"  # and then the connection is closed
+    assert reply.error["S"] == "FATAL"
+    assert charges(house) == 0
+
+
+def test_from_another_machine_a_token_is_taken_only_encrypted(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tacit.server.postgres.transport.ClientWire.address", "10.1.2.3")
+
+    async def dialogue(port: Port) -> Reply:
+        client = await port.connect()
+        client.writer.write(startup(user="ada"))
+        return Reply([await client.message()])
+
+    reply = talk(house, dialogue)
+    assert reply.kinds == b"E"  # without having asked for the token
+    assert "sslmode=require" in reply.error["H"]
+
+
+@pytest.mark.parametrize("code", [5679, 5680])
+def test_without_a_certificate_a_request_for_encryption_is_answered_no(house: House, code: int) -> None:
+    async def dialogue(port: Port) -> bytes:
+        client = await port.connect()
+        client.writer.write(struct.pack("!ihh", 8, 1234, code))
+        answer = await client.reader.readexactly(1)
+        assert (await client.sign_in()).kinds.endswith(b"Z")
+        return answer
+
+    assert talk(house, dialogue) == b"N"
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"\0\0\0\x04",
+        b"\0\0\0\x08\0\0\0\0",
+        b"\x7f\xff\xff\xff\0\3\0\0",
+        b"\0\0\0\x09\0\3\0\0x",
+        struct.pack("!ii", 8, 2 << 16),
+        startup(user="ada")[:-1] + b"x",
+        startup(user="ada", replication="true"),
+        startup(user="ada", options="tacit.epsilon=1"),
+        startup(user="ada", options="-c tacit.epsilom=1"),
+        startup(user="ada", client_encoding="LATIN1"),
+        struct.pack("!ihh", 8, 1234, 5680) * 5,
+    ],
+)
+def test_what_is_not_a_startup_ends_without_a_session(house: House, sent: bytes) -> None:
+    async def dialogue(port: Port) -> bytes:
+        client = await port.connect()
+        client.writer.write(sent)
+        client.writer.write_eof()
+        return await client.reader.read()
+
+    found = talk(house, dialogue)
+    assert b"R\0\0\0" not in found
+    assert b"Z" not in found[:1]
+
+
+def test_a_half_open_connection_is_closed_and_one_that_is_idle_is_not(house: House) -> None:
+    async def dialogue(port: Port) -> list[bytes]:
+        silent, half, begun, idle = [await port.connect() for _ in range(4)]
+        half.writer.write(startup(user="ada")[:9])
+        begun.writer.write(startup(user="ada"))
+        await idle.sign_in(**EPSILON)
+        stuck = await port.signed_in()
+        stuck.writer.write(b"Q\0\0\0\x20SELECT")
+        ended = [await each.reader.read() for each in (silent, half, begun, stuck)]
+        assert (await idle.ask("SELECT 1")).rows == [("1",)]
+        return ended
+
+    ended = talk(house, dialogue, patience=0.3)
+    assert ended[:2] == [b"", b""]
+    assert ended[2][:1] == b"R"  # asked for the token, which did not come
+    assert ended[3] == b""
+
+
+def test_a_connection_beyond_the_limits_is_told_so(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tacit.server.postgres.door.EACH_MAX", 2)
+    monkeypatch.setattr("tacit.server.postgres.door.CONNECTIONS_MAX", 4)
+
+    async def dialogue(port: Port) -> list[str]:
+        for _ in range(2):
+            await port.signed_in()
+        third = await (await port.connect()).sign_in()
+        ben = await port.signed_in("tacit_ben", user="ben")
+        silent = [await port.connect() for _ in range(2)]
+        for each in silent:
+            each.writer.write(b"\0")
+        fifth = await (await port.connect()).sign_in("tacit_ben", user="ben")
+        assert (await ben.ask("SELECT 1")).rows == [("1",)]
+        return [report_of(reply.messages[-1][1])["C"] for reply in (third, fifth)]
+
+    assert talk(house, dialogue) == ["53300", "53300"]
+
+
+# ---- what a statement gives ------------------------------------------------------------------------------------------
+
+
+def test_a_select_gives_intervals_and_the_lines_below_as_notices(house: House) -> None:
+    (reply,) = ask(house, COUNT)
+    assert reply.columns == [("ward", TEXT), ("n", INT8), ("n_low", INT8), ("n_high", INT8)]
+    assert [row[0] for row in reply.rows] == ["A", "B", "C"]
+    assert all(int(low) <= int(n) <= int(high) for _, n, low, high in reply.rows)
+    assert reply.tags == ["SELECT 3"]
+    assert "95 % probability" in reply.notices[0]
+    assert reply.notices[-1].startswith("Spent ε 1; ε 19 is left")
+
+
+def test_the_same_select_again_is_free_and_has_the_same_numbers_at_each_door(house: House) -> None:
+    first, second = ask(house, COUNT, COUNT.lower().replace("as n", "n"))
+    over_http = house.ask({"sql": COUNT, "epsilon": "1"}).json()
+    assert second.rows == first.rows
+    assert [[str(cell) for cell in row] for row in over_http["cells"]["rows"]] == [list(row) for row in first.rows]
+    assert "Free" in second.notices[-1]
+    assert charges(house) == 1
+
+
+def test_an_outcome_after_a_charge_leaves_at_a_tick_and_a_refusal_at_once(house: House) -> None:
+    ask(house, COUNT)
+    assert house.clock.slept[-1] > 0
+    before = house.clock.time
+    ask(house, COUNT)  # a stored answer too
+    assert house.clock.time == before + 2
+    before = house.clock.time
+    ask(house, "SELECT nosuch FROM visits", "SELECT * FROM visits LIMIT 100", "SELECT 1", f"EXPLAIN {COUNT}")
+    assert house.clock.time == before
+
+
+@pytest.mark.parametrize(
+    ("sql", "words", "place"),
+    [
+        ("SELECT * FROM visits LIMIT 100", "* is not in the language", "8"),
+        ("SELECT nosuch FROM visits", "there is no column 'nosuch'", "8"),
+        ("SELECT 1; SELECT COUNT(*) FROM visits WHERE wardd = 'A'", "there is no column 'wardd'", "45"),
+        ("SELECT COUNT(*) FROM nowhere", "the table 'nowhere' does not exist here", ""),
+        ("SELECT FROM WHERE", "cannot be read", ""),
+        ("DELETE FROM visits", "DELETE is not a statement of this server", ""),
+        ("COPY visits TO STDOUT", "COPY is not a statement of this server", ""),
+        (f"EXPLAIN ANALYZE {COUNT}", "EXPLAIN ANALYZE would answer the question", ""),
+        ("EXPLAIN SELECT 1", "only a question about a declared table has a plan", ""),
+        ("SELECT COUNT(*) FROM visits WHERE days > $1", "a parameter needs a value", ""),
+        ("SET ROLE ben", "another person cannot be chosen here", ""),
+        ("SET tacit.epsilom = 1", "the setting 'tacit.epsilom' is unknown", ""),
+        ("SHOW nosuch", "the setting 'nosuch' is unknown", ""),
+        ("SELECT pg_read_file('/etc/passwd')", "the function 'pg_read_file' cannot be called", ""),
+    ],
+)
+def test_a_refusal_is_an_error_with_a_hint_and_a_position_and_costs_nothing(
+    house: House, sql: str, words: str, place: str
+) -> None:
+    *_, reply = ask(house, sql)
+    assert words in reply.error["M"]
+    assert reply.error["S"] == "ERROR"
+    assert reply.error["H"]
+    assert reply.error.get("P", "") == place
+    assert reply.kinds.endswith(b"Z")
+    assert charges(house) == 0
+
+
+def test_without_an_amount_the_hint_is_in_the_words_of_this_door(house: House) -> None:
+    (reply,) = ask(house, COUNT, options="")
+    assert "SET tacit.epsilon" in reply.error["H"]
+    assert charges(house) == 0
+
+
+def test_amounts_are_settings_of_a_connection(house: House) -> None:
+    replies = ask(
+        house,
+        "SET tacit.epsilon = 0.5; SHOW tacit.epsilon",
+        COUNT,
+        "SET tacit.error TO 100; SHOW tacit.epsilon; SHOW tacit.error",
+        COUNT,
+        "RESET ALL; SHOW tacit.error",
+    )
+    assert replies[0].rows == [("0.5",)]
+    assert "Spent ε 0.5" in replies[1].notices[-1]
+    assert replies[2].rows == [("",), ("100",)]
+    assert not replies[3].error
+    assert replies[4].rows == [("",)]
+
+
+def test_explain_is_the_plan_that_http_gives(house: House) -> None:
+    (reply,) = ask(house, f"EXPLAIN {COUNT}")
+    plan = house.send("POST", "/api/v1/tables/visits/plan", json={"sql": COUNT, "epsilon": "1"}).json()
+    assert "\n".join(line for (line,) in reply.rows) == plan["text"]
+    assert charges(house) == 0
+
+
+def test_transactions_and_harmless_settings_do_nothing(house: House) -> None:
+    async def dialogue(port: Port) -> list[bytes]:
+        client = await port.signed_in(**EPSILON)
+        said = ["BEGIN", "SAVEPOINT a", "ROLLBACK TO SAVEPOINT a", "SELECT nosuch FROM visits", "COMMIT", "DISCARD ALL"]
+        said += ["SET extra_float_digits = 3", "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY", ""]
+        return [(await client.ask(each)).all(b"Z")[0] for each in said]
+
+    assert talk(house, dialogue) == [b"T", b"T", b"T", b"T", b"I", b"I", b"I", b"I", b"I"]
+
+
+def test_a_person_sees_and_asks_only_their_own_tables(house: House) -> None:
+    for sql in ("SELECT COUNT(*) AS n FROM pay", "SELECT COUNT(*) FROM visits JOIN pay USING (patient)"):
+        own, absent = ask(house, sql, sql.replace("pay", "nowhere"), token="tacit_ben", user="ben")
+        assert own.error["M"].replace("pay", "nowhere") == absent.error["M"]
+    listed = "SELECT relname FROM pg_class WHERE relkind = 'r'"
+    assert ask(house, listed, token="tacit_ben", user="ben")[0].rows == [("visits",)]
+    assert ask(house, listed)[0].rows == [("visits",), ("pay",)]
+    (reply,) = ask(house, COUNT, token="tacit_audit", user="dora")
+    assert "auditor" in reply.error["M"]
+    assert charges(house) == 0
+
+
+# ---- prepared statements ---------------------------------------------------------------------------------------------
+
+
+def prepare(house: House, sql: str, *values: bytes | None, **given: Any) -> Reply:
+    async def dialogue(port: Port) -> Reply:
+        client = await port.signed_in(**EPSILON)
+        return await client.prepared(sql, values, **given)
+
+    return talk(house, dialogue)
+
+
+def test_a_prepared_question_is_described_before_it_is_charged(house: House) -> None:
+    async def dialogue(port: Port) -> None:
+        client = await port.signed_in(**EPSILON)
+        sql = "SELECT ward, AVG(days) AS m FROM visits WHERE days > $1 AND ward <> $2 GROUP BY ward LIMIT $3"
+        reply = await client.send(parse(sql, "s"), packed(b"D", b"S" + text("s")))
+        assert struct.unpack("!h3I", reply.all(b"t")[0])[1:] == (INT8, TEXT, INT8)
+        assert reply.columns == [("ward", TEXT), ("m", FLOAT8), ("m_low", FLOAT8), ("m_high", FLOAT8)]
+        assert charges(house) == 0
+        execute = packed(b"E", text("") + struct.pack("!i", 0))
+        first = await client.send(bind([b"1", b"A", b"2"], "s"), execute)
+        again = await client.send(bind([b"1", b"A", b"2"], "s"), execute)
+        assert [row[0] for row in first.rows] == ["A", "B"]
+        assert again.rows == first.rows
+        assert "Free" in again.notices[-1]
+
+    talk(house, dialogue)
+    assert charges(house) == 1
+
+
+@pytest.mark.parametrize(
+    ("value", "type", "binary"),
+    [
+        (b"2", INT8, False),
+        (struct.pack("!q", 2), INT8, True),
+        (struct.pack("!i", 2), 23, True),
+        (struct.pack("!h", 2), 21, True),
+        (b"2", 0, False),
+        (b"2.0", NUMERIC, False),
+        (struct.pack("!hhhhh", 1, 0, 0, 0, 2), NUMERIC, True),
+    ],
+)
+def test_a_parameter_is_the_same_constant_in_each_of_its_forms(
+    house: House, value: bytes, type: int, binary: bool
+) -> None:
+    sql = "SELECT COUNT(*) AS n FROM visits WHERE days = $1"
+    reply = prepare(house, sql, value, types=[type], formats=[int(binary)])
+    over_http = house.ask({"sql": sql.replace("$1", "2"), "epsilon": "1"}).json()
+    assert [str(cell) for cell in over_http["cells"]["rows"][0]] == list(reply.rows[0])
+    assert over_http["facts"]["free"] or charges(house) == 1
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "A' OR '1'='1",
+        "A'; DROP TABLE visits; --",
+        "'",
+        "\\'",
+        "\\",
+        "--",
+        "/*",
+        "$1",
+        '"',
+        "é\u2028",
+        "A\nB",
+        "%",
+        "x" * 900,
+    ],
+)
+def test_a_text_parameter_is_never_more_than_a_text(house: House, value: str) -> None:
+    reply = prepare(house, "SELECT COUNT(*) AS n FROM visits WHERE ward = $1", value.encode())
+    assert not reply.error
+    assert int(reply.rows[0][0]) < 100  # such a ward has no rows, and all have 600: wrong with probability e^-100
+    entry = [each for each in house.desk.ledger.entries() if each.kind == "charge"][-1]
+    assert entry.record["about"].count("COUNT") == 1
+    assert "OR" not in entry.record["about"].replace(value, "").replace(value.replace("'", "''"), "")
+
+
+@pytest.mark.parametrize(
+    ("value", "type", "binary"),
+    [
+        (b"x", INT8, False),
+        (b"xx", INT8, True),
+        (b"9" * 500, NUMERIC, False),
+        (b"NaN", FLOAT8, False),
+        (b"\xff", TEXT, True),
+        (b"A\0B", TEXT, False),
+        (b"2020-02-30", DATE, False),
+        (b"maybe", BOOL, False),
+        (b"1", 3802, False),
+    ],
+)
+def test_a_parameter_that_is_not_of_its_type_is_refused(house: House, value: bytes, type: int, binary: bool) -> None:
+    sql = "SELECT COUNT(*) AS n FROM visits WHERE ward = $1"
+
+    async def dialogue(port: Port) -> Reply:
+        client = await port.signed_in(**EPSILON)
+        execute = packed(b"E", text("") + struct.pack("!i", 0))
+        return await client.send(parse(sql, types=[type]), bind([value], formats=[int(binary)]), execute)
+
+    reply = talk(house, dialogue)
+    assert "parameter" in reply.error["M"]
+    assert reply.kinds.endswith(b"Z")
+    assert charges(house) == 0
+
+
+def test_cells_leave_in_binary_if_they_are_wanted_so(house: House) -> None:
+    async def dialogue(port: Port) -> list[list[bytes | None]]:
+        client = await port.signed_in(**EPSILON)
+        sql = "SELECT ward, COUNT(*) AS n, AVG(days) AS m FROM visits GROUP BY ward"
+        plain = await client.prepared(sql)
+        packed_ = await client.prepared(sql, results=[1])
+        from tests.server.postgres_client import row_of
+
+        for row, cells in zip(plain.rows, (row_of(body) for body in packed_.all(b"D")), strict=True):
+            assert cells[0] == row[0].encode()
+            assert struct.unpack("!q", cells[1] or b"")[0] == int(row[1])
+            assert struct.unpack("!d", cells[4] or b"")[0] == float(row[4])
+        return []
+
+    talk(house, dialogue)
+
+
+def test_rows_come_in_portions_if_they_are_wanted_so(house: House) -> None:
+    async def dialogue(port: Port) -> None:
+        client = await port.signed_in(**EPSILON)
+        await client.ask("BEGIN")
+        two = packed(b"E", text("p") + struct.pack("!i", 2))
+        first = await client.send(parse(COUNT), bind(portal="p"), two)
+        rest = await client.send(two)
+        assert (first.kinds, rest.kinds) == (b"12NNDDsZ", b"DCZ")
+        assert charges(house) == 1
+        assert (await client.ask("COMMIT")).all(b"Z") == [b"I"]
+        assert "an open result" in (await client.send(two)).error["M"]
+
+    talk(house, dialogue)
+
+
+def test_after_an_error_messages_are_left_unread_until_sync(house: House) -> None:
+    async def dialogue(port: Port) -> None:
+        client = await port.signed_in(**EPSILON)
+        execute = packed(b"E", text("") + struct.pack("!i", 0))
+        reply = await client.send(parse("SELECT nosuch FROM"), bind(), execute, parse(COUNT), bind(), execute)
+        assert reply.kinds == b"EZ"
+        assert charges(house) == 0
+        assert (await client.send(parse(""), bind(), execute)).kinds == b"12IZ"
+        assert (await client.send(packed(b"C", b"S" + text("none")))).kinds == b"3Z"
+
+    talk(house, dialogue)
+
+
+def test_too_many_prepared_statements_are_refused(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tacit.server.postgres.dialogue.KEPT_MAX", 3)
+
+    async def dialogue(port: Port) -> list[bytes]:
+        client = await port.signed_in()
+        return [(await client.send(parse("SELECT 1", f"s{number}"))).kinds for number in range(5)]
+
+    assert talk(house, dialogue) == [b"1Z", b"1Z", b"1Z", b"EZ", b"EZ"]
+
+
+# ---- cancelling, and other connections -------------------------------------------------------------------------------
+
+
+def test_a_cancelled_statement_ends_at_once_and_its_question_is_charged_and_then_free(house: House) -> None:
+    let = asyncio.Event()
+
+    async def sleep(seconds: float) -> None:
+        await let.wait()
+
+    house.desk.sleep = sleep
+
+    async def dialogue(port: Port) -> None:
+        client, other = await port.signed_in(**EPSILON), await port.signed_in("tacit_cleo", user="cleo")
+        client.writer.write(packed(b"Q", text(COUNT)))
+        await until_charged(house)
+        assert (await other.ask("SELECT 1")).rows == [("1",)]  # no wait of one connection is another's
+        for secret in (b"\0\0\0\0", client.key[4:]):
+            canceller = await port.connect()
+            canceller.writer.write(struct.pack("!ihh", 16, 1234, 5678) + client.key[:4] + secret)
+            assert await canceller.reader.read() == b""
+        reply = await client.until()
+        assert (reply.error["C"], reply.kinds) == ("57014", b"EZ")
+        let.set()
+        again = await client.ask(COUNT)
+        assert "Free" in again.notices[-1]
+
+    talk(house, dialogue)
+    assert charges(house) == 1
+
+
+def test_a_client_that_goes_away_was_charged_once(house: House) -> None:
+    let = asyncio.Event()
+
+    async def sleep(seconds: float) -> None:
+        await let.wait()
+
+    house.desk.sleep = sleep
+
+    async def dialogue(port: Port) -> None:
+        client = await port.signed_in(**EPSILON)
+        client.writer.write(packed(b"Q", text(COUNT)))
+        await until_charged(house)
+        await client.close()
+        let.set()
+        again = await (await port.signed_in(**EPSILON)).ask(COUNT)
+        assert len(again.rows) == 3
+
+    talk(house, dialogue)
+    assert charges(house) == 1
+
+
+def test_statements_are_counted_and_logged_like_requests_and_no_word_of_them_is(
+    house: House, caplog: pytest.LogCaptureFixture
+) -> None:
+    watching = Watching()
+    caplog.set_level("INFO", logger="tacit.server.requests")
+
+    async def dialogue(port: Port) -> None:
+        await (await port.connect()).sign_in("tacit_wrong")
+        client = await port.signed_in(**EPSILON)
+        for each in (COUNT, "SELECT nosuch FROM visits", "SELECT 'secret words'"):
+            await client.ask(each)
+
+    talk(house, dialogue, watching=watching)
+    counts = watching.text()
+    assert 'tacit_requests_total{method="any",route="postgres",status="200"} 3' in counts
+    assert 'tacit_requests_total{method="any",route="postgres",status="401"} 1' in counts
+    assert 'tacit_problems_total{kind="refused"} 1' in counts
+    assert "secret words" not in caplog.text
+    assert "tacit_ada" not in caplog.text
+
+
+def test_settings_are_few_and_short() -> None:
+    settings = Settings()
+    with pytest.raises(Exception, match="too long"):
+        settings.set("application_name", "x" * 2_000)
+    for number in range(100):
+        settings.set(f"a.b{number}", "x")
+    with pytest.raises(Exception, match="one too many"):
+        settings.set("a.b100", "x")
+
+
+def test_no_rows_at_all_look_like_any_rows(open_house: Callable[..., House], folder: Any) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    kinds = {"patient": pa.int64(), "ward": pa.string(), "days": pa.int64()}
+    pq.write_table(pa.table({name: pa.array([], kind) for name, kind in kinds.items()}), folder / "visits.parquet")
+    (reply,) = ask(open_house(), COUNT)
+    assert reply.columns == [("ward", TEXT), ("n", INT8), ("n_low", INT8), ("n_high", INT8)]
+    assert len(reply.rows) == 3
+    assert Fraction(reply.rows[0][2] or 0) <= 0
