@@ -85,6 +85,8 @@ MODULES = (
     "tacit_gauntlet.server.mutants",
     "tacit_gauntlet.server.page_mutants",
     "tacit_gauntlet.server.pages",
+    "tacit_gauntlet.server.postgres_door",
+    "tacit_gauntlet.server.postgres_door_mutants",
     "tacit_gauntlet.server.running",
     "tacit_gauntlet.server.running_mutants",
     "tacit_gauntlet.server.watched",

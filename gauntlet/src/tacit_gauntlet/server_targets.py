@@ -66,5 +66,12 @@ SERVER_TARGETS: dict[str, str | tuple[str, ...]] = {
     "Ledger.has_ended": "tacit.ledger.roles:KnowsPeople.has_ended",
     "OwnHosts.has": "tacit.server.listening:OwnHosts.has",
     "SafeReplies.__call__": "tacit.server.app:SafeReplies.__call__",
+    "who is at the door": "tacit.server.postgres.dialogue:PostgresSession._who",
+    "token before a statement": "tacit.server.postgres.dialogue:PostgresSession._refresh",
+    "name at the door": "tacit.server.postgres.dialogue:name_key",
+    "private connection": "tacit.server.postgres.transport:ClientWire.is_private",
+    "statement in our words": "tacit.query.sql.postgres_text:PostgresSelect.in_our_words",
+    "columns of a statement": "tacit.server.postgres.statements:Statements.columns",
+    "settings of a question": "tacit.server.postgres.settings:Settings.options",
     "environment of pages": "tacit.server.pages.page_look:_environment",
 }

@@ -85,9 +85,9 @@ def _table(node: exp.Table, defined: Collection[str], declared: Collection[str])
         node.this, exp.Explode | exp.ExplodingGenerateSeries
     ):  # unnest(list) x: PostgreSQL calls its one column by the same name
         node.set("db", None)
-        node.set(
-            "alias", exp.TableAlias(this=exp.to_identifier(node.alias or "unnest"), columns=[node.alias or "unnest"])
-        )
+        name, columns = node.alias or "unnest", node.alias_column_names
+        own = [exp.to_identifier(each) for each in columns or [name]]
+        node.set("alias", exp.TableAlias(this=exp.to_identifier(name), columns=own))
         return node
     if not isinstance(node.this, exp.Identifier):
         raise _barred_query("a function in FROM")

@@ -148,13 +148,13 @@ class PostgresSelect:
     @property
     def parameters(self) -> int:
         """How many parameters it has: the largest of their numbers."""
-        return max((_number(each) for each in self.tree.find_all(exp.Parameter)), default=0)
+        return max((_place_of(each) for each in self.tree.find_all(exp.Parameter)), default=0)
 
     def parameter_types(self, columns: Mapping[str, str]) -> list[str]:
         """Return the type that each parameter is compared with or cast to, by the types of columns; text otherwise."""
         found = ["text"] * self.parameters
         for each in self.tree.find_all(exp.Parameter):
-            found[_number(each) - 1] = _expected(each, columns) or found[_number(each) - 1]
+            found[_place_of(each) - 1] = _expected(each, columns) or found[_place_of(each) - 1]
         return found
 
     def in_our_words(self, constants: Sequence[Constant] = ()) -> str:
@@ -181,9 +181,9 @@ class PostgresSelect:
 
         def constant(node: exp.Expr) -> exp.Expr:
             if isinstance(node, exp.Cast) and isinstance(node.this, exp.Parameter):
-                value = constants[_number(node.this) - 1]
+                value = constants[_place_of(node.this) - 1]
                 return _node(value) if _is_of(value, node.to.this) else node  # LIMIT takes a number, not a cast
-            return _node(constants[_number(node) - 1]) if isinstance(node, exp.Parameter) else node
+            return _node(constants[_place_of(node) - 1]) if isinstance(node, exp.Parameter) else node
 
         return self.tree.transform(constant)
 
@@ -206,7 +206,7 @@ def _word_kinds(text: str) -> list[TokenType]:
     return [token.token_type for token in tokens_of(text)]
 
 
-def _number(node: exp.Expr) -> int:
+def _place_of(node: exp.Expr) -> int:
     written = str(node.name)
     if not written.isascii() or not written.isdecimal() or not 0 < int(written) <= 1_000:
         raise QueryRefused("a parameter is written as a number, from $1 on\nhint: WHERE x = $1")

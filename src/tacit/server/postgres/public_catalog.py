@@ -105,6 +105,7 @@ class PublicCatalog:
             ],
         )
         self._add("pg_roles", [{"oid": 10, "rolname": "curator", "rolinherit": True, "rolcanlogin": True}])
+        self._add("pg_settings", [{"name": "max_index_keys", "setting": "32"}])  # JDBC asks for it
         self._add("pg_am", [{"oid": 2, "amname": "heap", "amtype": "t"}])
         self._add(
             "schemata",
