@@ -5,7 +5,6 @@ client sent before the encryption began is thrown away with its connection: nobo
 """
 
 import asyncio
-import ipaddress
 import logging
 import ssl
 import struct
@@ -13,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
 
+from tacit.remote import is_this_machine
 from tacit.server.postgres.messages import HEAD_BYTES, MESSAGE_BYTES_MAX, Broken
 
 log = logging.getLogger("tacit.server")
@@ -81,12 +81,7 @@ class ClientWire(asyncio.Protocol):
     @property
     def is_private(self) -> bool:
         """Whether no other machine can read along: the connection is encrypted, or comes from this machine."""
-        if self.transport.get_extra_info("sslcontext") is not None:
-            return True
-        try:
-            return ipaddress.ip_address(self.address).is_loopback
-        except ValueError:
-            return False
+        return self.transport.get_extra_info("sslcontext") is not None or is_this_machine(self.address)
 
     @property
     def can_encrypt(self) -> bool:
