@@ -195,6 +195,70 @@ def test_undeclared_ranges_and_keys_are_learned_first():
     assert {*made.rows(500)["ward"].to_pylist()} <= {*WARDS, "secret", None}
 
 
+def stays(count: int = 1500) -> tacit.Table:
+    """Return stays of some days; each ends on its day of discharge."""
+    rng = np.random.default_rng(4)
+    admitted, length = rng.integers(0, 200, count), rng.integers(0, 9, count)
+    frame = pa.table(
+        {
+            "person": range(count),
+            "admitted": pa.array([START + timedelta(days=int(each)) for each in admitted], pa.date32()),
+            "discharged": pa.array([START + timedelta(days=int(each)) for each in admitted + length], pa.date32()),
+            "ward": pa.array([WARDS[int(each) % 3] for each in length]),
+        }
+    )
+    return table(rows=frame, columns={"ward": {"keys": WARDS}})
+
+
+YEAR = ("2026-01-01", "2026-12-31")
+STAYS = {"admitted": YEAR, "discharged": YEAR, "ward": None}
+
+
+def test_made_up_rows_keep_the_rules():
+    rules = ["discharged >= admitted", "ward != 'A'"]
+    made = stays().synthesize(epsilon=5, columns=STAYS, rules=rules).rows(700)
+    assert made.num_rows == 700
+    assert all(row["discharged"] >= row["admitted"] and row["ward"] != "A" for row in made.to_pylist())
+    free = stays().synthesize(epsilon=5, columns=STAYS).rows(700)
+    assert not all(row["discharged"] >= row["admitted"] for row in free.to_pylist())
+
+
+def test_rules_about_other_columns_and_rules_that_no_row_keeps_are_refused():
+    visits = stays(50)
+    for rules in (["length > 3"], ["person > 3"], ["1 = 1"], "ward = 'A'", [3]):
+        with pytest.raises(tacit.TacitError):
+            visits.synthesize(epsilon=1, columns=STAYS, rules=rules)
+    assert visits.left.laplace == 10**5
+    never = visits.synthesize(epsilon=1, columns=STAYS, rules=["ward = 'D' AND admitted < admitted"])
+    with pytest.raises(tacit.QueryRefused, match="break the rules"):
+        never.rows(5)
+
+
+def test_a_free_report_compares_with_noise_and_a_paid_one_measures_other_pairs(tmp_path):
+    visits = table(3000)
+    made = visits.synthesize(epsilon=0.5, columns=["age", "ward", "kind", "ok"])
+    before = visits.left.laplace
+    free = made.report()
+    assert visits.left.laplace == before
+    kinds = [row["kind"] for row in free.to_dicts()]
+    assert kinds.count("column") == 4 and "other pair" not in kinds  # noqa: PT018
+    free.plot(tmp_path / "report.svg")
+    assert (tmp_path / "report.svg").stat().st_size > 1000
+    paid = made.report(epsilon=100)
+    others = [row for row in paid.to_dicts() if row["kind"] == "other pair"]
+    assert len(others) == 6 - kinds.count("pair")
+    assert all(0 <= row["apart"] <= 1 and row["noise"] < 0.01 for row in others)
+    assert visits.left.laplace == before - 100
+    assert made.report(epsilon=100).to_dicts() == paid.to_dicts()
+    assert visits.left.laplace == before - 100
+
+
+def test_a_paid_report_of_rows_from_a_file_needs_their_table(close, tmp_path):
+    close.save(tmp_path / "made.json")
+    with pytest.raises(tacit.InvalidParameter, match="table=visits"):
+        load(tmp_path / "made.json").report(epsilon=1)
+
+
 # --- the field ---
 
 

@@ -28,6 +28,7 @@ class Synthesis:
         *,
         columns: Iterable[str] | Mapping[str, Any] | None = None,
         target: str | None = None,
+        rules: Iterable[str] = (),
         learn: Learn = None,
         analyst: str | None = None,
         request_id: str | None = None,
@@ -35,13 +36,22 @@ class Synthesis:
         """Charge for made-up rows and return them: `to_pandas()`, `rows(10_000)`, `crosstab("age", "ward")`.
 
         `columns` are all but the unit's if they are not named; a dict gives dates and times their public range, as in
-        {"day": ("2026-01-01", "2026-12-31"), "ward": None}. `target` is a column that matters twice. The same
-        call again is free and gives the same tables. Undeclared ranges and keys are learned first.
+        {"day": ("2026-01-01", "2026-12-31"), "ward": None}. `target` is a column that matters twice. Made-up rows keep
+        the `rules`, such as ["discharged >= admitted"]. The same call again is free and gives the same tables.
+        Undeclared ranges and keys are learned first.
         """
         from tacit.learning import MadeRows
 
         plan = partial(
-            MadeRows.plan_of, self.table, epsilon, delta, columns=columns, target=target, learn=learn, analyst=analyst
+            MadeRows.plan_of,
+            self.table,
+            epsilon,
+            delta,
+            columns=columns,
+            target=target,
+            rules=rules,
+            learn=learn,
+            analyst=analyst,
         )
         return MadeRows.paid_for(plan, analyst=analyst, request_id=request_id)
 
@@ -52,6 +62,7 @@ class Synthesis:
         *,
         columns: Iterable[str] | Mapping[str, Any] | None = None,
         target: str | None = None,
+        rules: Iterable[str] = (),
         learn: Learn = None,
         analyst: str | None = None,
     ) -> Any:
@@ -59,7 +70,7 @@ class Synthesis:
         from tacit.learning import MadeRows
 
         return MadeRows.plan_of(
-            self.table, epsilon, delta, columns=columns, target=target, learn=learn, analyst=analyst
+            self.table, epsilon, delta, columns=columns, target=target, rules=rules, learn=learn, analyst=analyst
         )
 
     def __repr__(self) -> str:

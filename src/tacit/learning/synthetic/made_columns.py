@@ -108,6 +108,22 @@ class MadeColumn:
             return self.start + (timedelta(days=steps) if self.type == "date" else timedelta(seconds=steps))
         return _plain(step * steps, self.type, self.scale)
 
+    def examples(self, of_cells: Integers) -> list[list[Any]]:
+        """Return some values of each bin: all of a list, the ends and the middle of a run; None is NULL."""
+        last, edges, grid = self.feature.cells - 1, self.feature.column.edges, self.feature.column.measured
+        found = []
+        for place in range(int(of_cells.max()) + 1):
+            cells = np.flatnonzero(of_cells == place).tolist()
+            inner = [cell for cell in cells if cell != last]
+            if not inner:
+                found.append([None])
+            elif grid is None:
+                found.append([_plain(self.feature.column.listed[cell], self.type, self.scale) for cell in inner])
+            else:
+                low, high = edges[inner[0]], edges[inner[-1] + 1] - 1
+                found.append([self._value(grid.step, grid.low + at) for at in sorted({low, (low + high) // 2, high})])
+        return found
+
     @property
     def arrow(self) -> "pa.DataType":
         """The column's own type."""

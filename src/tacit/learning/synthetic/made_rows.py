@@ -3,8 +3,11 @@
 Everything here follows from noisy integers and public facts, so all of it may be published.
 """
 
+import hashlib
+import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -13,17 +16,24 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tacit.errors import InvalidParameter, printable
+from tacit.asking import Table, noise_for
+from tacit.errors import InvalidParameter, QueryRefused, printable
 from tacit.files import path_of
-from tacit.learning.rounds import train
-from tacit.learning.synthetic.noisy_tables import RowsState, deviations, plan_of_rows
+from tacit.learning.rounds import Rounds, train
+from tacit.learning.synthetic.noisy_tables import RowsState, deviations, plan_of_rows, whole_guess
+from tacit.learning.synthetic.row_rules import keeping_rules
+from tacit.learning.synthetic.rows_report import NORMAL_95, RowsReport, TableError, report_of
 from tacit.learning.undeclared import FitPlan, one_call
 from tacit.ledger import Receipt
 from tacit.noise import Keystream
-from tacit.privacy import ApproximateLoss, whole
+from tacit.plan import UNIT, PairDistances
+from tacit.privacy import ApproximateLoss, Number, whole
 
 ROWS_MOST = 10**9
-NORMAL_95 = 1.96
+# How often rows that break a rule are drawn again.
+TRIES = 50
+# A printed crosstab has this many columns at most.
+COLUMNS_SHOWN = 12
 
 
 @dataclass(eq=False, repr=False)
@@ -39,7 +49,8 @@ class MadeRows:
     loss_: ApproximateLoss
     receipt_: Receipt | None = None
     learned_: str = ""
-    _certify: Callable[[], Mapping[str, Any]] | None = field(default=None, repr=False)
+    _certify: Callable[[], Mapping[str, Any]] | None = None
+    _table: Table | None = None  # for a paid report
 
     plan_of = staticmethod(plan_of_rows)
 
@@ -59,7 +70,7 @@ class MadeRows:
                 request_id=request_id,
             )
         certify = partial(planned.table.session.ledger.certificate, paid.receipt.number)
-        return cls(planned.model(paid.value), planned.loss, paid.receipt, planned.known.words, certify)
+        return cls(planned.model(paid.value), planned.loss, paid.receipt, planned.known.words, certify, planned.table)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -76,6 +87,27 @@ class MadeRows:
         wanted = self.people if count is None else whole(count, name="count", least=0)
         if wanted > ROWS_MOST:
             raise InvalidParameter(f"at most {ROWS_MOST:,} rows are drawn at once\nhint: made.rows(1_000_000)")
+        rules = self.state_.design.rules
+        found = self._drawn_once(wanted)
+        if not rules:
+            return found
+        parts = [found.filter(pa.array(keeping_rules(found, rules)))]
+        missing = wanted - parts[0].num_rows
+        for _ in range(TRIES):
+            if not missing:
+                break
+            more = self._drawn_once(min(2 * missing + 100, ROWS_MOST))
+            parts.append(more.filter(pa.array(keeping_rules(more, rules))).slice(0, missing))
+            missing -= parts[-1].num_rows
+        if missing:
+            raise QueryRefused(
+                "nearly all rows of the noisy tables break the rules, so no rows are shown\nhint: check the rules, or"
+                " leave one out: rules=[...]"
+            )
+        return pa.concat_tables(parts)
+
+    def _drawn_once(self, wanted: int) -> pa.Table:
+        """Draw rows, without regard to rules."""
         bits, state = Keystream(), self.state_
         cells = state.field.rows(wanted, bits)
         columns = zip(state.design.columns, state.bins, state.shares, cells.T, strict=True)
@@ -131,6 +163,60 @@ class MadeRows:
             NORMAL_95 * deviations(state.events)[1] / max(state.total, 1) / 2,
         )
 
+    def report(
+        self,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        *,
+        table: Table | None = None,
+        analyst: str | None = None,
+        request_id: str | None = None,
+    ) -> RowsReport:
+        """Return the errors of the rows against the noisy tables, for free; with an epsilon, also of other pairs.
+
+        The paid report measures how far each pair that was not chosen is from the protected table, as one charge. Rows
+        from a file need their `table` for it.
+        """
+        if epsilon is None:
+            return report_of(self.state_)
+        of = self._table if table is None else table
+        if of is None:
+            raise InvalidParameter(
+                "a paid report reads the protected table\nhint: made.report(epsilon=0.2, table=visits)"
+            )
+        state = self.state_
+        measured = {each.columns for each in state.pair_tables}
+        others = [pair for pair in state.design.pairs if pair not in measured]
+        if not others:
+            return report_of(state)
+        events, asked = noise_for(of.session, epsilon, delta, [(len(others) * UNIT**2, Fraction(1))])
+        distances = PairDistances({pair: whole_guess(state.field.table(pair) * state.total) for pair in others})
+        noisy = hashlib.sha256(json.dumps(state.noisy).encode()).hexdigest()
+
+        def measure(rounds: Rounds) -> list[int]:
+            rounds.use_bins(state.maps)
+            return [int(each) for each in rounds.distances(distances)]
+
+        paid = train(
+            of,
+            state.design.coded(of.session.declaration.unit_column, of.frame.where),
+            events,
+            asked=asked,
+            key=repr(("report of rows 1", state.design, noisy)),
+            words=f"a report of made-up rows of {', '.join(state.names)}",
+            steps=measure,
+            analyst=analyst,
+            request_id=request_id,
+        )
+        people = 2 * UNIT * state.total
+        error = NORMAL_95 * float(events[0].sigma) / people
+        errors = [
+            TableError(tuple(state.names[at] for at in pair), min(max(each / people, 0.0), 1.0), error)
+            for pair, each in zip(others, paid.value, strict=True)
+        ]
+        loss = ApproximateLoss(asked.epsilon, asked.delta)
+        return report_of(state, errors, "Free: paid for before." if paid.free else f"Spent {loss} on this report.")
+
     def certificate(self) -> Mapping[str, Any]:
         """Return the ledger's signed certificate of the charge; rows from a file cannot reach it."""
         if self._certify is None:
@@ -149,9 +235,8 @@ class MadeRows:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is saved: noisy numbers and public facts; never a table or a ledger."""
-        return {name: value for name, value in vars(self).items() if name not in ("_certify", "_drawn")} | {
-            "_certify": None
-        }
+        kept = {name: value for name, value in vars(self).items() if name != "_drawn"}
+        return kept | {"_certify": None, "_table": None}
 
     def __repr__(self) -> str:
         pairs = len(self.state_.noisy["pairs"])
@@ -191,8 +276,12 @@ class Crosstab:
 
     def __str__(self) -> str:
         shown = self.counts if self.measured is None else self.measured
-        head = [f"{self.columns[0]} \\ {self.columns[1]}", *self.labels[1]]
-        body = [[label, *(f"{each:,.0f}" for each in row)] for label, row in zip(self.labels[0], shown, strict=True)]
+        left = len(self.labels[1]) - COLUMNS_SHOWN
+        head = [f"{self.columns[0]} \\ {self.columns[1]}", *self.labels[1][:COLUMNS_SHOWN]]
+        body = [
+            [label, *(f"{each:,.0f}" for each in row[:COLUMNS_SHOWN])]
+            for label, row in zip(self.labels[0], shown, strict=True)
+        ]
         widths = [max(len(row[place]) for row in (head, *body)) for place in range(len(head))]
         lines = [
             "  ".join(
@@ -201,7 +290,10 @@ class Crosstab:
             for row in (head, *body)
         ]
         lines.insert(1, "─" * len(lines[0]))
-        return printable("\n".join([*lines, "", self._note()]), keeping="\n")
+        return printable(
+            "\n".join([*lines, *([f"{left} more columns are in to_pandas()."] if left > 0 else []), "", self._note()]),
+            keeping="\n",
+        )
 
     __repr__ = __str__
 

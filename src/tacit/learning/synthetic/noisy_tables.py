@@ -23,9 +23,10 @@ from tacit.learning.synthetic.field import Field
 from tacit.learning.synthetic.fitting import NoisyCounts, fitted
 from tacit.learning.synthetic.made_columns import MadeColumn, Range, cell_shares, made_columns, read_columns
 from tacit.learning.synthetic.pair_choice import PAIR_WEIGHT, Candidates, Pair, chosen_pairs
+from tacit.learning.synthetic.row_rules import RowRule, possible_bins, read_rules
 from tacit.learning.undeclared import FitPlan, known_columns
 from tacit.plan import UNIT, CodedPlan, PairDistances, PairTables, count_moves_squared
-from tacit.privacy import Floats, GaussianNoise, Integers, Number
+from tacit.privacy import Flags, Floats, GaussianNoise, Integers, Number
 
 # The parts of the loss: counts of columns, distances of pairs, tables of pairs.
 FOR_COLUMNS, FOR_DISTANCES = Fraction(12, 100), Fraction(12, 100)
@@ -42,6 +43,7 @@ class RowsDesign:
     columns: tuple[MadeColumn, ...]
     coarse: tuple[tuple[int, Feature, tuple[int, ...]], ...]
     target: int | None = None
+    rules: tuple[RowRule, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -80,6 +82,7 @@ def plan_of_rows(
     *,
     columns: Iterable[str] | Mapping[str, Range | None] | None = None,
     target: str | None = None,
+    rules: Iterable[str] = (),
     learn: Learn = None,
     analyst: str | None = None,
 ) -> FitPlan:
@@ -94,7 +97,8 @@ def plan_of_rows(
     known = known_columns(table, _usual(table, ranges) if names is None else names, None, epsilon, kind="regressor",
                           learn=learn, analyst=analyst)  # fmt: skip
     found, coarse = made_columns(known.table, known.features or (), ranges)
-    design = RowsDesign(found, coarse, _target_of(target, [column.name for column in found]))
+    kept = read_rules(rules, found, known.table.frame.declaration)
+    design = RowsDesign(found, coarse, _target_of(target, [column.name for column in found]), kept)
     events, asked = noise_for(table.session, known.epsilon, delta, design.rounds)
     return FitPlan(
         known.table,
@@ -162,10 +166,11 @@ def ask(rounds: Rounds, design: RowsDesign, events: tuple[GaussianNoise, ...]) -
     noisy: Noisy = {"counts": [each.tolist() for each in rounds.counts()]}
     state = RowsState(design, events, noisy)
     noisy["bins"] = [bins.tolist() for bins in state.found_bins()]
-    rounds.use_bins([*(np.array(bins, dtype=np.int64) for bins in noisy["bins"]), *(None for _ in design.coarse)])
-    guesses = {pair: _whole_guess(state.guess(pair)) for pair in design.pairs}
+    rounds.use_bins(state.maps)
+    guesses = {pair: whole_guess(state.guess(pair)) for pair in design.pairs}
     noisy["distances"] = rounds.distances(PairDistances(guesses)).tolist()
-    weights = chosen_pairs(state.candidates)
+    linked = [rule for rule in state.possible if len(rule) == 2]
+    weights = chosen_pairs(state.candidates, linked)
     noisy["pairs"] = [[*pair, weight] for pair, weight in weights.items()]
     noisy["tables"] = []
     if weights:
@@ -175,7 +180,7 @@ def ask(rounds: Rounds, design: RowsDesign, events: tuple[GaussianNoise, ...]) -
     return noisy
 
 
-def _whole_guess(people: Floats) -> Integers:
+def whole_guess(people: Floats) -> Integers:
     """Return a guessed table in whole steps of UNIT."""
     found: Integers = np.rint(np.maximum(people, 0).ravel() * UNIT).astype(np.int64)
     return found
@@ -215,6 +220,11 @@ class RowsState:
     def bins(self) -> list[Integers]:
         """The bin of each cell of each column."""
         return [np.array(each, dtype=np.int64) for each in self.noisy["bins"]]
+
+    @property
+    def maps(self) -> list[Integers | None]:
+        """The bin of each cell of all columns that are coded; coarse ones stay."""
+        return [*self.bins, *(None for _ in self.design.coarse)]
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
@@ -261,9 +271,19 @@ class RowsState:
         return _total_of(self.single_tables)
 
     @cached_property
+    def possible(self) -> dict[tuple[int, ...], Flags]:
+        """The bins that rules of one or two columns leave possible; other rules only have rows drawn again."""
+        found: dict[tuple[int, ...], Flags] = {}
+        for rule in self.design.rules:
+            if len(rule.columns) <= 2:
+                allowed = possible_bins(rule, self.design.columns, self.bins)
+                found[rule.columns] = found.get(rule.columns, np.ones_like(allowed)) & allowed
+        return found
+
+    @cached_property
     def first_field(self) -> Field:
         """The field of independent columns."""
-        return fitted(self.sizes, self.single_tables, self.first_total)[0]
+        return fitted(self.sizes, self.single_tables, self.first_total, possible=self.possible)[0]
 
     def guess(self, pair: Pair) -> Floats:
         """Return the number of people in a pair's cells if its columns were independent."""
@@ -301,7 +321,7 @@ class RowsState:
     @cached_property
     def field(self) -> Field:
         """The fitted law of all columns together."""
-        return fitted(self.sizes, [*self.single_tables, *self.pair_tables], self.total)[0]
+        return fitted(self.sizes, [*self.single_tables, *self.pair_tables], self.total, possible=self.possible)[0]
 
 
 def _total_of(tables: Sequence[NoisyCounts]) -> float:
