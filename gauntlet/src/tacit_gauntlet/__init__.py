@@ -25,6 +25,8 @@ MODULES = (
     "tacit_gauntlet.learning.exported",
     "tacit_gauntlet.learning.leaving",
     "tacit_gauntlet.learning.losses",
+    "tacit_gauntlet.learning.made_row_mutants",
+    "tacit_gauntlet.learning.made_rows",
     "tacit_gauntlet.learning.moves",
     "tacit_gauntlet.learning.mutants",
     "tacit_gauntlet.learning.oracle",

@@ -176,6 +176,7 @@ MODELS: dict[str, Callable[[Table], Any]] = {
     "a number": _regressor("hours", "squared"),
     "a count": _regressor("visits", "poisson"),
     "a line": lambda table: LinearRegression(epsilon=EPSILON).fit(table, target="hours", features=FEATURES),
+    "made-up rows": lambda table: table.synthesize(epsilon=EPSILON, columns=[*FEATURES, "buys"]),
     "components": lambda table: PCA(epsilon=EPSILON).fit(table, features=["age", "pay", "hours"]),
 }
 SCORES: dict[str, Callable[[Table], Any]] = {
