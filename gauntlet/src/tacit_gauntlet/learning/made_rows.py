@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from tacit.plan import UNIT
 from tacit_gauntlet.frame.case import Evidence, Size, case
 from tacit_gauntlet.stage.models import (
     COLUMNS,
@@ -25,6 +24,8 @@ LISTED = {name: {*facts["keys"], None} for name, facts in COLUMNS.items() if "ke
 RANGED = {name: facts["between"] for name, facts in COLUMNS.items() if "between" in facts}
 EPSILON, PEOPLE = 1, 1000
 MADE = ("age", "ward", "buys", "kind")
+# A person in whole steps, as noisy integers count them.
+PERSON = 1 << 24
 RUNS = {"quick": 45, "full": 400}
 
 
@@ -62,7 +63,7 @@ def membership(size: Size) -> Evidence:
         rows = [*crowd(PEOPLE), *([(10**6, FAR)] if present else [])]
         state = table_of(rows).synthesize(epsilon=EPSILON, columns=list(MADE)).state_
         noisy = np.array(state.noisy["distances"], dtype=np.float64)
-        guesses = [np.rint(np.maximum(state.guess(pair), 0) * UNIT) for pair in state.design.pairs]
+        guesses = [np.rint(np.maximum(state.guess(pair), 0) * PERSON) for pair in state.design.pairs]
         off = []
         for counted in tables:
             exact = [_mapped(counted, pair, state.bins, state.sizes) for pair in state.design.pairs]
@@ -83,5 +84,5 @@ def _counted(rows: list[tuple[int, Person]]) -> Any:
 def _mapped(counted: Any, pair: tuple[int, int], bins: Any, sizes: Any) -> Any:
     first, second = (np.asarray(bins[at])[counted[:, at]] for at in pair)
     table = np.zeros((sizes[pair[0]], sizes[pair[1]]))
-    np.add.at(table, (first, second), float(UNIT))
+    np.add.at(table, (first, second), float(PERSON))
     return table

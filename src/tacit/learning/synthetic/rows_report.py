@@ -62,11 +62,11 @@ class RowsReport:
             f"Made-up rows beside {len(self.columns)} noisy columns and {len(self.pairs)} noisy pairs.",
             "Distances are shares of people in another cell; 'by noise' is the distance of a perfect law.",
             "",
-            *_lines("columns", self.columns),
-            *_lines("measured pairs", self.pairs),
+            *_lines_of_tables("columns", self.columns),
+            *_lines_of_tables("measured pairs", self.pairs),
         ]
         if self.others:
-            lines += _lines("other pairs, measured by this report", self.others, paid=True)
+            lines += _lines_of_tables("other pairs, measured by this report", self.others, paid=True)
         elif unmeasured:
             lines.append(f"{unmeasured} pairs were not measured: made.report(epsilon=0.2) measures their distances.")
         lines += [self.paid] if self.paid else []
@@ -91,7 +91,7 @@ class RowsReport:
         return as_chart(spec) if path is None else write(spec, Path(path))
 
 
-def _lines(title: str, tables: Sequence[TableError], *, paid: bool = False) -> list[str]:
+def _lines_of_tables(title: str, tables: Sequence[TableError], *, paid: bool = False) -> list[str]:
     if not tables:
         return []
     mean, noise = (float(np.mean([getattr(each, name) for each in tables])) for name in ("apart", "noise"))
