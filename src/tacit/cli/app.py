@@ -29,6 +29,7 @@ from tacit.cli import (
     people,
     running,
     serve,
+    synthesize,
 )
 from tacit.cli.outside import Commands
 from tacit.cli.screen import say
@@ -60,6 +61,7 @@ app.command(name="plan")(ask.plan)
 app.command(name="learn")(learn.learn)
 app.command(name="facts")(learn.facts)
 app.command(name="dummy")(learn.dummy)
+app.command(name="synthesize")(synthesize.synthesize)
 app.add_typer(model.app, name="model")
 app.add_typer(running.app, name="running")
 app.add_typer(budget.app, name="budget")

@@ -132,9 +132,9 @@ class MadeRows:
 
         return pl.from_arrow(self._drawn)
 
-    def to_parquet(self, path: str | Path) -> None:
-        """Write the made-up rows to a Parquet file."""
-        pq.write_table(self._drawn, path_of(path))
+    def to_parquet(self, path: str | Path, count: int | None = None) -> None:
+        """Write the made-up rows to a Parquet file, or `count` new ones."""
+        pq.write_table(self._drawn if count is None else self.rows(count), path_of(path))
 
     def crosstab(self, first: str, second: str) -> "Crosstab":
         """Return the counts by two columns with their ±: measured ones if the pair was chosen, else the model's."""

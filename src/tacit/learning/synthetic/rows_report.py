@@ -68,7 +68,9 @@ class RowsReport:
         if self.others:
             lines += _lines_of_tables("other pairs, measured by this report", self.others, paid=True)
         elif unmeasured:
-            lines.append(f"{unmeasured} pairs were not measured: made.report(epsilon=0.2) measures their distances.")
+            lines.append(
+                f"Pairs that were not measured: {unmeasured}; made.report(epsilon=0.2) measures their distances."
+            )
         lines += [self.paid] if self.paid else []
         return printable("\n".join(lines), keeping="\n")
 
