@@ -17,7 +17,7 @@ from typing import Any
 FOLDER = Path(__file__).resolve().parent
 sys.path.insert(0, str(FOLDER.parent))
 
-NOT_SUBJECTS = {"run", "measure", "orders", "engines_spark", "__init__"}
+NOT_SUBJECTS = {"run", "measure", "orders", "engines_spark", "synthetic_aim", "__init__"}
 # These take many minutes: they run where they are named.
 ONLY_NAMED = {
     "answers",
@@ -27,6 +27,7 @@ ONLY_NAMED = {
     "learning_linear",
     "learning_terms",
     "server_clock",
+    "synthetic",
 }
 RESULTS = FOLDER / "results" / "latest.json"
 
