@@ -16,7 +16,7 @@ import pyarrow as pa
 from tacit.errors import InvalidParameter, QueryRefused
 from tacit.learning.synthetic.made_columns import MadeColumn
 from tacit.privacy import Flags, Integers
-from tacit.query import Expression, Frame, add_where, columns_of, evaluate
+from tacit.query import Expression, Frame, columns_of, evaluate
 from tacit.tables import Declaration
 
 RULES_MOST = 20
@@ -47,7 +47,7 @@ def read_rules(rules: Iterable[str], columns: Sequence[MadeColumn], declaration:
     for text in rules:
         if not isinstance(text, str):
             raise InvalidParameter("a rule is written as text\nhint: rules=['discharged >= admitted']")
-        expression = add_where(Frame(declaration), text).where
+        expression = Frame(declaration).filtered(text).where
         read = columns_of(expression)
         strangers = sorted(read - {*names})
         if expression is None or strangers or not read:
