@@ -73,5 +73,8 @@ SERVER_TARGETS: dict[str, str | tuple[str, ...]] = {
     "statement in our words": "tacit.query.sql.postgres_text:PostgresSelect.in_our_words",
     "columns of a statement": "tacit.server.postgres.statements:Statements.columns",
     "settings of a question": "tacit.server.postgres.settings:Settings.options",
+    "Ledger.linked": "tacit.ledger.notes:KeepsNotes.linked",
+    "check of a link": "tacit.ledger.notes:_check",
+    "maker of a link": "tacit.server.pages.keeping_pages:KeepingPages._maker",
     "environment of pages": "tacit.server.pages.page_look:_environment",
 }

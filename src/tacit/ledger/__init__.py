@@ -11,6 +11,7 @@ from tacit.ledger.charging import Learning, Receipt, StoredAnswer, StoredFact
 from tacit.ledger.entry import Entry
 from tacit.ledger.home import TRYOUT, TryOut, back_up, change_key, has_default_ledger, open_ledger, restore
 from tacit.ledger.ledger import Ledger
+from tacit.ledger.notes import Note
 from tacit.ledger.registry import RegisteredTable
 from tacit.ledger.reservation import Reservation
 from tacit.ledger.roles import Person, Token, until_text

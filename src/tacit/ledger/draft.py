@@ -43,6 +43,7 @@ FACT = "fact "
 PERSON = "person "
 PEOPLE = "people"  # the first person: from then on, only listed people may ask
 HELD = "token "
+NOTE = "note "
 BLOCKS = "blocks "  # those that a cohort was ever charged for
 STREAM = "stream "  # the newest step of a stream, by its charge
 ATTEMPT = "attempt "  # the newest at a charge that was carried out again, or that failed
@@ -197,6 +198,8 @@ def changes(entry: Entry, get: Get) -> dict[str, str]:
         return first | {person_name(record["name"]): pointer} | written(record["name"], get)
     if record["kind"] == "token":
         return {HELD + record["token"]: pointer}
+    if record["kind"] == "note":
+        return {NOTE + record["note"]: pointer}
     if record["kind"] == "key":
         return {KEY: pointer}
     if record["kind"] == "names" or (record["kind"] == "ledger" and record["schema"] > SCHEMA_BEFORE):

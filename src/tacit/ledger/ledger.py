@@ -24,6 +24,7 @@ from tacit.ledger.draft import NAME, LedgerDraft
 from tacit.ledger.entry import Entry, Head, Record, Writes, scope_of
 from tacit.ledger.group_commit import GroupCommit, PendingWrite
 from tacit.ledger.locks import in_hand, is_alone
+from tacit.ledger.notes import KeepsNotes
 from tacit.ledger.registry import RegisteredTable
 from tacit.ledger.reservation import CarriesOut, Reservation
 from tacit.ledger.roles import KnowsPeople, require_allowed
@@ -56,7 +57,7 @@ _MOMENT: ContextVar[tuple["Ledger", LedgerDraft] | None] = ContextVar("tacit_mom
 PAGE = 1000
 
 
-class Ledger(CarriesOut, KnowsPeople):
+class Ledger(CarriesOut, KnowsPeople, KeepsNotes):
     """A durable record of every charge, answer, refusal and change of budget.
 
     `durable` is False for a ledger in memory: its answers have a note about that.

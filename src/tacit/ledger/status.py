@@ -277,7 +277,7 @@ WORDS_SHOWN = 100
 def entry_line(entry: Entry, tables: Mapping[str, RegisteredTable]) -> str:
     """Return one entry as a line: number, time, kind, and subject."""
     try:
-        about = _subject_words(entry.kind, entry.record, tables)
+        about = _note_words(entry.record) if entry.kind == "note" else _subject_words(entry.kind, entry.record, tables)
     except (KeyError, TypeError, ValueError, AttributeError):  # a ledger from elsewhere may hold anything
         about = "(cannot be read)"
     kind = "learned" if entry.kind == "fact" else entry.kind
@@ -321,6 +321,16 @@ def _subject_words(kind: str, record: Record, tables: Mapping[str, RegisteredTab
     if kind == "table":
         return f"{record['name']} version {record['version']}"
     return str(record["ledger"] if kind == "ledger" else record["reason"])
+
+
+def _note_words(record: Record) -> str:
+    about, over = record["about"], "" if record["ended"] is None else f", ended by {record['ended']['by']}"
+    what = {
+        "saved": lambda: f"answer {about['answer']} saved as '{about['title']}'",
+        "link": lambda: f"link to answer {about['answer']} until {record['until'][:10]}",
+        "request": lambda: f"request for ε = {about['epsilon']} more",
+    }[record["of"]]()
+    return f"{record['table']} by {record['name']}: {what}{over} {record['reason']}".strip()
 
 
 def cost_words(record: Record, table: RegisteredTable | None) -> str:

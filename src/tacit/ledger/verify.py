@@ -277,6 +277,8 @@ class History:
             self._rules[entry.number] = entry
             self._check_person(entry)
             self.state |= changes(entry, self.state.get)
+        elif kind == "note":
+            self.state |= changes(Entry(*columns), self.state.get)
         elif kind == "names" and NAMES not in self.state:
             self._fold_names(Entry(*columns))
         elif kind in {"fact", "attempt", "step"}:

@@ -101,7 +101,9 @@ def without_others(person: Person, entry: Entry, tables: Tables) -> Entry:
     """Return an entry without reasons and denials, if they may name tables which a person may not see."""
     hidden = {name: "" for name in FREE_TEXTS if name in entry.record}
     about = [table.name for table in tables.values() if table.cohort == entry.record.get("people")]
-    own = entry.kind in {"person", "token"} or (entry.kind == "budget" and all(sees(person, name) for name in about))
+    own = entry.kind in {"person", "token", "note"} or (
+        entry.kind == "budget" and all(sees(person, name) for name in about)
+    )
     if person.tables is None or own or not hidden:
         return entry
     return replace(entry, body=json.dumps({**entry.record, **hidden}, ensure_ascii=False))
@@ -123,6 +125,8 @@ def may_read(ledger: Ledger, person: Person, entry: Entry, tables: Tables) -> bo
         return reads_all
     if kind in {"person", "token"}:
         return (reads_all and person.tables is None) or _names_person(record["name"], person)
+    if kind == "note":
+        return sees(person, record["table"]) and (reads_all or _names_person(record["name"], person))
     if kind == "table":
         return reads_all and sees(person, record["name"])
     if kind == "budget":

@@ -97,3 +97,38 @@ def host_by_prefix() -> Iterator[None]:
 
     with planted("OwnHosts.has", begins):
         yield
+
+
+@mutant("a link by its id", killed_by="W23", published="share links that are looked up and never compared")
+@contextmanager
+def link_by_its_id() -> Iterator[None]:
+    """Look up a link's id, and compare no secret."""
+
+    def linked(self: Any, secret: str) -> Any:
+        note = self.note(secret[:16])
+        return note if note is not None and note.of == "link" and note.holds else None
+
+    with planted("Ledger.linked", linked):
+        yield
+
+
+@mutant("an ended link goes on", killed_by="W23", published="revoked share links that stay cached or unchecked")
+@contextmanager
+def ended_link() -> Iterator[None]:
+    """Show the answer of an ended link."""
+    check = original("check of a link")
+
+    def linked(self: Any, secret: str) -> Any:
+        note = self.note(secret[:16])
+        return note if note is not None and note.about.get("check") == check(secret[:16], secret) else None
+
+    with planted("Ledger.linked", linked):
+        yield
+
+
+@mutant("a link outlives its maker", killed_by="W23", published="share links of people who have left")
+@contextmanager
+def link_of_the_gone() -> Iterator[None]:
+    """Ask only who made a link, and not whether they may still."""
+    with planted("maker of a link", lambda self, note: self.desk.ledger.person(note.name)):
+        yield

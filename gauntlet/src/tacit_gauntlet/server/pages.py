@@ -198,8 +198,84 @@ def _pages(visitor: Page) -> Iterator[tuple[str, str]]:
         yield got(f"/tables/{given}")
         yield "people", posted("/people", {"name": payload, "until": payload}).body.decode()
         yield "declare", posted("/declare", {"source": payload, "name": payload}).body.decode()
+        yield "request", posted("/tables/t/request", {"epsilon": "1", "reason": payload}).body.decode()
         yield "grants", posted("/tables/t/grants", {"epsilon": payload, "analyst": payload}).body.decode()
     asked = posted("/tables/k/ask", {"what": "count", "by": "g", "epsilon": "9", "key": "k1"})
     yield got(asked.headers["location"])
-    for path in ("/", "/people", "/ledger", "/history"):
+    number = got(asked.headers["location"])[1].partition('href="/history/')[2].partition("/")[0]
+    for payload in PAYLOADS[:4]:
+        yield "saved", posted("/saved", {"answer": number, "title": payload}).body.decode()
+        yield "link", posted(f"/history/{number}/share", {"days": "7", "reason": payload}).body.decode()
+    for path in ("/", "/people", "/ledger", "/history", "/saved"):
         yield got(path)
+
+
+@case(
+    "W23",
+    title="a link shows one answer, to its very letters, until it or its maker is ended",
+    feature="server",
+)
+def links_to_answers(_: Size) -> Evidence:
+    """Make two links, and try parts of one in the other; then end one, and the access of their maker."""
+    wrong: list[str] = []
+    with servers() as (plain,):
+        server = with_pages(plain)
+        ada = Page(server, token_of(server, "ada", "curator"))
+        stranger = Stranger(server)
+        numbers = [_answered(ada, f"k{at}", f"0.{at + 4}") for at in range(2)]
+        links = [_link(ada, number) for number in numbers]
+        texts = [stranger.at(link) for link in links]
+        wrong += [f"answer {number} is not shown" for number, each in zip(numbers, texts, strict=True) if not each]
+        wrong += ["the address of another answer"] if f"/history/{numbers[1]}" in texts[0] else []
+        tried = [*_near(*links)]
+        wrong += [f"{each} shows an answer" for each in tried if stranger.at(each)]
+        closed = ("/", "/history", f"/history/{numbers[0]}", f"/history/{numbers[0]}/answer.csv", "/saved", "/ledger")
+        wrong += [f"a stranger sees {each}" for each in closed if stranger.send(each).status == 200]
+        form = {"mark": ada.mark, "id": links[0][:16], "reason": "x"}
+        ended = ada.send("POST", "/notes/end", form, origin=OWN).status
+        parts = ("", "/answer.svg", "/answer.csv")
+        wrong += [f"an ended link shows '{part}'" for part in parts if stranger.at(links[0] + part)]
+        goes_on = bool(stranger.at(links[1] + "/answer.svg"))
+        server.ledger.end_person("ada", reason="x")
+        wrong += ["a link outlives its maker's access"] if stranger.at(links[1]) else []
+        bodies = [entry.body for entry in server.ledger.entries()]
+        kept = [link for link in links if any(link[17:] in body for body in bodies)]
+    passed = not wrong and ended == 200 and goes_on and not kept
+    return Evidence(passed, {"tried": len(tried), "wrong": wrong[:5], "secrets in the ledger": len(kept)})
+
+
+def _near(link: str, other: str) -> Iterator[str]:
+    """Yield links that are wrong in one part, or in one letter."""
+    id, secret = link[:16], link[17:]
+    yield from (f"{id}_{other[17:]}", f"{other[:16]}_{secret}", f"{id}_", id, secret, link.upper(), link + "A")
+    for at in (0, 20, 40):
+        yield f"{id}_{secret[:at]}{'B' if secret[at] == 'A' else 'A'}{secret[at + 1 :]}"
+
+
+class Stranger:
+    """A visitor without a sign-in."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+
+    def send(self, path: str) -> Reply:
+        """Open a page without a cookie."""
+        return self.server.send("GET", path, None, None, {"host": HOST, "accept": "text/html"})
+
+    def at(self, link: str) -> str:
+        """Return the page of a link; empty if it shows none."""
+        reply = self.send(f"/shared/{link}")
+        return reply.body.decode() if reply.status == 200 else ""
+
+
+def _answered(visitor: Page, key: str, epsilon: str) -> int:
+    asked = {"mark": visitor.mark, "what": "count", "epsilon": epsilon, "key": key}
+    where = visitor.send("POST", "/tables/t/ask", asked, origin=OWN).headers["location"]
+    page = visitor.send("GET", where).body.decode()
+    return int(page.partition('href="/history/')[2].partition("/")[0])
+
+
+def _link(visitor: Page, number: int) -> str:
+    form = {"mark": visitor.mark, "days": "7", "reason": "x"}
+    page = visitor.send("POST", f"/history/{number}/share", form, origin=OWN).body.decode()
+    return page.partition("/shared/")[2].partition("<")[0]

@@ -68,7 +68,7 @@ class AnswerPages:
     async def kept(self, request: Request, number: str) -> Response:
         """Show an answer as the ledger keeps it."""
         guest = await self.who(request)
-        return guest.page("answer.html", **await self._kept(guest.person, number))
+        return guest.page("answer.html", **await self.values_of(guest.person, number))
 
     async def kept_as(self, request: Request, number: str, kind: str) -> Response:
         """Give a kept answer as a file, or its certificate."""
@@ -83,7 +83,7 @@ class AnswerPages:
         """Show two answers side by side."""
         guest = await self.who(request)
         numbers = request.query_params.getlist("n")[:2]
-        return guest.page("compare.html", both=[await self._kept(guest.person, number) for number in numbers])
+        return guest.page("compare.html", both=[await self.values_of(guest.person, number) for number in numbers])
 
     async def history(self, request: Request) -> Response:
         """Show the answers that one may see, the newest first."""
@@ -96,7 +96,8 @@ class AnswerPages:
                 each["title"] = title
         return guest.page("history.html", answers=answers)
 
-    async def _kept(self, person: Person, number: str) -> dict[str, Any]:
+    async def values_of(self, person: Person, number: str) -> dict[str, Any]:
+        """Return what a page shows of a kept answer, to people who may have its certificate."""
         place = number_of(number, "answer")
         answer = await kept(self.desk, person, place)
         record = await self.desk.certificate(person, place)

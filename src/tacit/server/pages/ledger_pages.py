@@ -34,6 +34,7 @@ KINDS = {
     "token": "tokens",
     "table": "tables",
     "refusal": "refusals",
+    "note": "saved, shared, asked for",
 }
 _BY = re.compile(r" \(by (?P<who>.+), over HTTP\)$")
 
@@ -217,6 +218,9 @@ def _row(entry: Entry, record: Mapping[str, Any], names: Mapping[str, str]) -> L
         return LedgerRow("question", _time(record), record["analyst"] or "nameless", named, what, spent=spent)
     if kind == "refusal":
         return LedgerRow(kind, _time(record), record.get("analyst") or "nameless", named, words)
+    if kind == "note":
+        words = words.removeprefix(f"{record['table']} by {record['name']}: ").removesuffix(reason).strip()
+        return LedgerRow(kind, _time(record), record["name"] or "nameless", record["table"], words, reason)
     if kind == "table":
         named = record["name"]
     if kind == "budget":  # of a table's people, which several tables may share

@@ -15,6 +15,7 @@ from tacit.server.desk import Desk
 from tacit.server.pages.answer_pages import AnswerPages
 from tacit.server.pages.ask_pages import AskPages
 from tacit.server.pages.curator_pages import CuratorPages
+from tacit.server.pages.keeping_pages import KeepingPages
 from tacit.server.pages.ledger_pages import LedgerPages
 from tacit.server.pages.page_look import budget_bars, folders, outside_pages, page
 from tacit.server.pages.visits import COOKIE, VISIT_SECONDS, SignInFirst, Visitors, Visits, read_form
@@ -26,8 +27,10 @@ KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf
 def add_pages(app: FastAPI, desk: Desk, visits: Visits) -> None:
     """Add every page."""
     visitors = Visitors(desk, visits)
-    pages, ask = Pages(desk, visitors), AskPages(desk, visitors)
+    ask = AskPages(desk, visitors)
     answers, curator, ledger = AnswerPages(desk, visitors), CuratorPages(desk, visitors), LedgerPages(desk, visitors)
+    keeping = KeepingPages(desk, visitors, answers)
+    pages = Pages(desk, visitors, keeping)
     get, post = {"methods": ["GET"]}, {"methods": ["POST"]}
     routes: tuple[tuple[str, Callable[..., Any], dict[str, Any]], ...] = (
         ("/", pages.home, get),
@@ -45,6 +48,14 @@ def add_pages(app: FastAPI, desk: Desk, visits: Visits) -> None:
         ("/history/compare", answers.compare, get),
         ("/history/{number}", answers.kept, get),
         ("/history/{number}/answer.{kind}", answers.kept_as, get),
+        ("/history/{number}/share", keeping.share, post),
+        ("/shared/{secret}", keeping.shared, get),
+        ("/shared/{secret}/answer.{kind}", keeping.shared_as, get),
+        ("/saved", keeping.saved, get),
+        ("/saved", keeping.save, post),
+        ("/notes/end", keeping.end, post),
+        ("/tables/{table}/request", keeping.wish, post),
+        ("/requests/grant", keeping.grant, post),
         ("/ledger", ledger.ledger, get),
         ("/ledger/{number}", ledger.entry, get),
         ("/tables/{table}/facts", ledger.health, get),
@@ -81,10 +92,11 @@ async def problem_page(request: Request, problem: Problem, desk: Desk, visits: V
 class Pages:
     """The contents of every page."""
 
-    def __init__(self, desk: Desk, visitors: Visitors) -> None:
+    def __init__(self, desk: Desk, visitors: Visitors, keeping: KeepingPages) -> None:
         self.desk = desk
         self.visitors = visitors
         self.who = visitors.who
+        self.keeping = keeping
         self._static = {path.name: path for folder in folders() for path in (folder / "static").iterdir()}
 
     # --- signing in ---
@@ -139,7 +151,7 @@ class Pages:
             described = await self.desk.described(guest.person, listed["name"])
             bars = await asyncio.to_thread(budget_bars, self.desk.ledger, listed["name"], guest.person.name)
             tables.append({**described, "name": listed["name"], "bars": bars})
-        return guest.page("home.html", tables=tables)
+        return guest.page("home.html", tables=tables, **await self.keeping.open_notes(guest))
 
     # --- the page's own files ---
 
