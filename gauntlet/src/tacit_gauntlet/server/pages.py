@@ -198,12 +198,12 @@ def _pages(visitor: Page) -> Iterator[tuple[str, str]]:
         yield got(f"/tables/{given}")
         yield "people", posted("/people", {"name": payload, "until": payload}).body.decode()
         yield "declare", posted("/declare", {"source": payload, "name": payload}).body.decode()
-        yield "request", posted("/tables/t/request", {"epsilon": "1", "reason": payload}).body.decode()
         yield "grants", posted("/tables/t/grants", {"epsilon": payload, "analyst": payload}).body.decode()
     asked = posted("/tables/k/ask", {"what": "count", "by": "g", "epsilon": "9", "key": "k1"})
     yield got(asked.headers["location"])
     number = got(asked.headers["location"])[1].partition('href="/history/')[2].partition("/")[0]
     for payload in PAYLOADS[:4]:
+        yield "request", posted("/tables/t/request", {"epsilon": "1", "reason": payload}).body.decode()
         yield "saved", posted("/saved", {"answer": number, "title": payload}).body.decode()
         yield "link", posted(f"/history/{number}/share", {"days": "7", "reason": payload}).body.decode()
     for path in ("/", "/people", "/ledger", "/history", "/saved"):
