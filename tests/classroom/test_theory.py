@@ -10,7 +10,7 @@ import pytest
 
 import tacit
 from tacit.server import Visits, make_app
-from tacit_classroom.theory import experiments
+from tacit_classroom.theory import experiments, risks, selections
 from tacit_classroom.theory.lessons import TOPICS, found_in, picture_of
 from tests.server.conftest import House
 
@@ -202,3 +202,17 @@ def test_one_address_cannot_take_all_turns(house):
     statuses = asyncio.run(rush())
     assert set(statuses) == {200, 429}
     assert statuses.count(200) >= 20
+
+
+def test_the_winner_is_found_where_its_error_is_below_its_lead():
+    """Fails by chance at most once in 10^10, by the mechanism's own error, in each of 100 picks."""
+    confidence = Fraction(10**12 - 1, 10**12)
+    picking = tacit.NoisyMax(epsilon=Fraction(2), monotone=True)
+    assert picking.error(candidates=20, confidence=confidence) < selections.LEAD
+    found = selections.pick_best(candidates=20, epsilon=Fraction(2))
+    assert {way: share for way, at, share in found.along if at == found.epsilon}["max"] == 1
+
+
+def test_the_risk_of_a_delta_is_that_of_as_many_coins():
+    assert risks.risk_of(100, Fraction(1, 100)) == pytest.approx(1 - 0.99**100, rel=1e-12)
+    assert selections.watch_count(threshold=250, epsilon=Fraction(1)).true_day == 30

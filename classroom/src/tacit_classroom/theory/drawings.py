@@ -32,6 +32,8 @@ from tacit_classroom.theory.experiments import (
     at_most,
     percent,
 )
+from tacit_classroom.theory.risks import Membered, Shamed
+from tacit_classroom.theory.selections import DAYS, Picked, Watched, count_on
 
 WIDTH, HEIGHT = 330, 240
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -130,6 +132,60 @@ def draw_rebuilt(found: Rebuilt) -> Spec:
     for name, height in (("most", float(found.most_right)), ("guess", 0.5)):
         points += [(name, float(at), height) for at in (0, found.questions)]
     return _picture(line_panel(points, looks, x=x, y=y, width=WIDTH, height=HEIGHT))
+
+
+def draw_picked(found: Picked) -> Spec:
+    """Draw the share of right picks along ε, of both ways."""
+    ends = [float(at) for _, at, _ in found.along]
+    x = Axis("ε", log=True, values=decades(min(ends), max(ends)), form="~g")
+    y = Axis("picks that are right", form="~%", values=SHARES, domain=(0, 1.04))
+    looks = {
+        "max": Look("noisy max: only the winner is released", BLUE, "circle"),
+        "counts": Look("all counts with noise", ORANGE, "triangle-up", (5, 3)),
+    }
+    points = [(way, float(at), share) for way, at, share in found.along]
+    chosen = mark_at(float(found.epsilon), "", axis=x)
+    return _picture(line_panel(points, looks, x=x, y=y, more=chosen, width=WIDTH, height=HEIGHT))
+
+
+def draw_watched(found: Watched) -> Spec:
+    """Draw the count, the threshold, and the share of watches that have given the alarm."""
+    x = Axis("day", form=",d", zero=True)
+    y = Axis("watches with an alarm", form="~%", values=SHARES, domain=(0, 1.04))
+    days = range(DAYS)
+    rung = [(day, sum(at <= day for at in found.drawn) / len(found.drawn)) for day in days]
+    looks = {
+        "alarm": Look("have given the alarm", BLUE, "circle", size=12),
+        "truth": Look("the count is above the threshold", INK, "square", (2, 2), size=1),
+    }
+    points = [("alarm", float(day + 1), share) for day, share in rung]
+    points += [("truth", float(day + 1), float(count_on(day) >= found.threshold)) for day in days]
+    return _picture(line_panel(points, looks, x=x, y=y, width=WIDTH, height=HEIGHT))
+
+
+def draw_membered(found: Membered) -> Spec:
+    """Draw the advantage of an attacker along the number of facts."""
+    x = Axis("facts about each person", log=True, values=decades(1, max(few for _, few, _ in found.along)), form=",")
+    y = Axis("advantage over a coin", form="~%", values=SHARES, domain=(-0.2, 1.04))
+    looks = {
+        "exact": Look("exact averages", RED, "circle", size=110),
+        "budget": Look(f"Tacit, all facts together: ε = {show(found.epsilon)}", BLUE, "diamond", size=80),
+        "most": Look("the most that any attack on it can expect", GREEN, "square", (8, 3), size=1),
+    }
+    points = [(way, float(few), share) for way, few, share in found.along]
+    ends = [few for _, few, _ in found.along]
+    points += [("most", float(at), float(found.most)) for at in (min(ends), max(ends))]
+    return _picture(line_panel(points, looks, x=x, y=y, width=WIDTH, height=HEIGHT))
+
+
+def draw_shamed(found: Shamed) -> Spec:
+    """Draw the probability that somebody's row is published along δ."""
+    x = Axis("δ", log=True, values=tuple(float(delta) for delta, _ in found.along), form="~g")
+    y = Axis("somebody's row is published", form="~%", values=SHARES, domain=(0, 1.04))
+    looks = {"risk": Look(f"of {found.people:,} people", RED, "circle", size=80)}
+    points = [("risk", float(delta), risk) for delta, risk in found.along]
+    chosen = mark_at(float(found.delta), "", axis=x)
+    return _picture(line_panel(points, looks, x=x, y=y, more=chosen, width=WIDTH, height=HEIGHT))
 
 
 def _picture(panel: Spec) -> Spec:

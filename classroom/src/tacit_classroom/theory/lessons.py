@@ -21,7 +21,7 @@ from starlette.datastructures import QueryParams
 from tacit.pictures import Spec, as_svg, themed
 from tacit.privacy import show
 from tacit.server import OutsidePages, Problem, Turns, page, unknown
-from tacit_classroom.theory import drawings, experiments
+from tacit_classroom.theory import drawings, experiments, risks, selections
 
 TURNS = 2
 WAITING_MAX = 20  # pages that one address waits for
@@ -166,6 +166,58 @@ TOPICS = {
             drawings.draw_rebuilt,
             ("docs/guide/attacks.md",),
         ),
+        Topic(
+            "noisy-max",
+            "Only the winner",
+            "To release which of many is the most common costs far less than all their counts.",
+            "The share of right picks along ε: only the winner is right at a far smaller ε than all counts",
+            (
+                Field("candidates", "candidates", "20", choices=("2", "5", "10", "20", "50", "100")),
+                Field("epsilon", "ε", "0.2", choices=("0.02", "0.05", "0.1", "0.2", "0.4", "0.8")),
+            ),
+            selections.pick_best,
+            drawings.draw_picked,
+            ("docs/proofs/selection.md", "docs/guide/sql.md"),
+        ),
+        Topic(
+            "sparse-vector",
+            "Waiting for an alarm",
+            "A count is watched every day for one price: each no is free, and the yes is paid for.",
+            "The share of watches that have given the alarm, day by day, beside the day on which it is due",
+            (
+                Field("threshold", "threshold", "250", least="150", most="350", step="10"),
+                Field("epsilon", "ε for all days together", "1", least="0.1", most="3", step="0.1"),
+            ),
+            selections.watch_count,
+            drawings.draw_watched,
+            ("docs/proofs/sparse-vector.md",),
+        ),
+        Topic(
+            "membership",
+            "Is this person in the data?",
+            "Averages of many facts give members away; averages through a budget do not.",
+            "The advantage of an attacker over a coin, along the number of facts about each person",
+            (
+                Field("facts", "facts about each person", "200", choices=("10", "50", "100", "200", "500", "1000")),
+                Field("epsilon", "ε for all facts together", "1", choices=("0.1", "0.5", "1", "2", "5", "20")),
+            ),
+            risks.detect_members,
+            drawings.draw_membered,
+            ("docs/guide/attacks.md",),
+        ),
+        Topic(
+            "name-and-shame",
+            "Why δ must be tiny",
+            "A release that publishes single rows in the clear satisfies its promise, if δ is large.",
+            "The probability that the row of at least one person is published, along δ",
+            (
+                Field("people", "people", "10000", choices=("100", "1000", "10000", "100000")),
+                Field("delta", "δ", "1e-4", choices=("1e-2", "1e-3", "1e-4", "1e-5", "1e-6", "1e-8")),
+            ),
+            risks.shame,
+            drawings.draw_shamed,
+            ("docs/guide/attacks.md", "docs/proofs/losses.md"),
+        ),
     )
 }
 
@@ -262,4 +314,4 @@ def picture_of(topic: str, inputs: Inputs, drawn: tuple[int, ...]) -> bytes:
     return themed(as_svg(TOPICS[topic].draw(found_in(topic, inputs, drawn)))).encode()
 
 
-WHOLE = frozenset({"people", "counts", "questions"})
+WHOLE = frozenset({"people", "counts", "questions", "candidates", "threshold", "facts"})
