@@ -107,7 +107,7 @@ FACE_NAMES_MAX = {
     "engine": 12,  # relations, public tables, engines by the source, rows coded; a server waits for compiled loops
     "forecast": 16,  # what is foreseen to be of no use; what would be closer; goals of several questions
     "learning": 22,  # made-up rows; estimators, words about them; scores, holdouts, teachers; a model's protocol
-    "ledger": 34,  # steps of streams; who asks, the room left; people, names, tokens; backups; keys; entries in words
+    "ledger": 35,  # notes; steps; who asks, and the room left; people, names, tokens; backups; a changed key; entries
     "local": 24,
     "noise": 29,
     "pictures": 29,  # pages draw without a file, in the page's theme and narrow; channels of fields

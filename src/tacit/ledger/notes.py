@@ -75,7 +75,7 @@ class KeepsNotes:
     def note(self, id: str) -> Note | None:
         """Return a note, open or ended; None if the id is unknown."""
         with self._view() as draft:
-            return _found(draft, id)
+            return _note_of(draft, id)
 
     def notes(self, of: NoteKind) -> tuple[Note, ...]:
         """Return the open notes of a kind, the oldest first."""
@@ -90,7 +90,7 @@ class KeepsNotes:
         matched = _LINK(secret)
         id = "0" * 16 if matched is None else matched[1]
         with self._view() as draft:
-            note = _found(draft, id)
+            note = _note_of(draft, id)
         kept = str(_NO_CHECK if note is None else note.about.get("check", _NO_CHECK))
         is_same = compare_digest(kept, _check(id, secret))
         return note if is_same and note is not None and note.of == "link" and note.holds else None
@@ -109,7 +109,7 @@ def _text(text: object) -> str:
 
 def _open(draft: LedgerDraft, of: str) -> list[Note]:
     ids = [name.removeprefix(NOTE) for name in draft.rows.names(NOTE)]
-    found = [note for id in ids if (note := _found(draft, id)) is not None and note.of == of and note.holds]
+    found = [note for id in ids if (note := _note_of(draft, id)) is not None and note.of == of and note.holds]
     return sorted(found, key=lambda note: (note.time, note.id))
 
 
@@ -141,7 +141,7 @@ def _end(draft: LedgerDraft, id: str, name: str | None, reason: str) -> Note:
     return _note(draft.append({**kept, "made": made, "ended": {"by": name, "reason": reason}}), draft.time)
 
 
-def _found(draft: LedgerDraft, id: str) -> Note | None:
+def _note_of(draft: LedgerDraft, id: str) -> Note | None:
     entry = draft.fact(NOTE + id)
     return None if entry is None else _note(entry, draft.time)
 

@@ -94,7 +94,7 @@ class KeepingPages:
         require(guest.person, "curate", table)
         days = next((each for each in LINK_DAYS if str(each) == form.get("days")), LINK_DAYS[0])
         until = datetime.now(UTC) + timedelta(days=days)
-        reason = _reason(form)
+        reason = _given_reason(form)
         add = self.desk.ledger.add_link
         secret = await self.desk.aside(
             lambda: add(name=guest.person.name, table=table, answer=place, until=until, reason=reason)
@@ -141,7 +141,7 @@ class KeepingPages:
         require(guest.person, "ask", table)
         written = str(form.get("epsilon") or "").strip()
         epsilon = show(positive(decimal_meaning(written, name="epsilon"), name="epsilon"))
-        reason, about = _reason(form), {"epsilon": epsilon}
+        reason, about = _given_reason(form), {"epsilon": epsilon}
         add = self.desk.ledger.add_note
         await self.desk.aside(lambda: add("request", name=guest.person.name, table=table, about=about, reason=reason))
         words = f"The curators of {table} see the request for ε {epsilon} more, with its reason."
@@ -200,7 +200,7 @@ class KeepingPages:
         return guest.page("said.html", words=f"{note.table}: {granted['budget']}, from now on.", back="/")
 
 
-def _reason(form: Mapping[str, Any]) -> str:
+def _given_reason(form: Mapping[str, Any]) -> str:
     written = str(form.get("reason") or "").strip()
     if not written:
         raise Problem("refused", 422, "a reason is needed", "write a reason, for the record")
