@@ -143,6 +143,10 @@ class Desk:
         """Run what uses the ledger, and no row, beside the questions."""
         return await asyncio.get_running_loop().run_in_executor(self._beside, make)
 
+    async def doubted(self, make: Callable[[], Found]) -> Found:
+        """Run a look-up for a visitor without a sign-in, one at a time: guesses keep only each other waiting."""
+        return await asyncio.get_running_loop().run_in_executor(self._doubting, make)
+
     async def certificate(self, person: Person, number: int) -> Any:
         """Return a certificate to the analyst who was charged, to curators and auditors; for others it is missing."""
         require(person, "see")

@@ -99,7 +99,7 @@ def host_by_prefix() -> Iterator[None]:
         yield
 
 
-@mutant("a link by its id", killed_by="W23", published="share links that are looked up and never compared")
+@mutant("a link by its id", killed_by="W29", published="share links that are looked up and never compared")
 @contextmanager
 def link_by_its_id() -> Iterator[None]:
     """Look up a link's id, and compare no secret."""
@@ -112,7 +112,7 @@ def link_by_its_id() -> Iterator[None]:
         yield
 
 
-@mutant("an ended link goes on", killed_by="W23", published="revoked share links that stay cached or unchecked")
+@mutant("an ended link goes on", killed_by="W29", published="revoked share links that stay cached or unchecked")
 @contextmanager
 def ended_link() -> Iterator[None]:
     """Show the answer of an ended link."""
@@ -126,7 +126,7 @@ def ended_link() -> Iterator[None]:
         yield
 
 
-@mutant("a link outlives its maker", killed_by="W23", published="share links of people who have left")
+@mutant("a link outlives its maker", killed_by="W29", published="share links of people who have left")
 @contextmanager
 def link_of_the_gone() -> Iterator[None]:
     """Ask only who made a link, and not whether they may still."""

@@ -211,7 +211,7 @@ def _pages(visitor: Page) -> Iterator[tuple[str, str]]:
 
 
 @case(
-    "W23",
+    "W29",
     title="a link shows one answer, to its very letters, until it or its maker is ended",
     feature="server",
 )

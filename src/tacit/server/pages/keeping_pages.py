@@ -25,7 +25,7 @@ from tacit.server.replies import number_of
 
 LINK_DAYS = (7, 30, 90, 365)
 TITLE_MAX = 200
-SHOWN_MAX = 24  # answers on the page of saved ones
+SHOWN_MAX = 12  # answers on the page of saved ones
 
 
 class KeepingPages:
@@ -119,7 +119,7 @@ class KeepingPages:
 
     async def _linked(self, secret: str) -> tuple[Person, Note]:
         """Return who made a link, while they are a curator of its table, and its note."""
-        note = await self.desk.aside(lambda: self.desk.ledger.linked(secret))
+        note = await self.desk.doubted(lambda: self.desk.ledger.linked(secret))
         person = None if note is None else await self.desk.aside(lambda: self._maker(note))
         if note is None or person is None:
             raise unknown("link")
