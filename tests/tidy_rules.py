@@ -113,7 +113,7 @@ FACE_NAMES_MAX = {
     "pictures": 29,  # pages draw without a file, in the page's theme and narrow; channels of fields
     "plan": 110,  # pairs; counts that run on; levels; found groups; several questions; what models read, lack; chosen
     "privacy": 75,  # amounts of loss with two digits; a budget per period
-    "query": 127,  # SQL of clients; written forms; marginals, others; questions as JSON; relations, joins, asides
+    "query": 121,  # SQL of clients; written forms; marginals, others; questions as JSON; relations, joins, asides
     "release": 9,  # keys as facts keep them; a choice among sums too; a round of learning is integers without a table
     "selection": 16,
     "server": 21,  # what pages of other packages are made of

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tacit.answer.computed import PLACE, shown_columns
 from tacit.answer.moments import NoisyColumn
 from tacit.errors import QueryRefused
-from tacit.query.after.postprocess import apply_postprocessing, noisy_columns_of, picks_by_noise
+from tacit.query.after.postprocess import apply_postprocessing
 from tacit.query.after.spans import AnswerSpan, rows_read, span_of, window_span_of
 from tacit.query.after.windows import FRAME_MOST, WINDOWS, window_kind
 from tacit.query.nodes import Call, Column, Ordering, PostProcessing, Value, Window
@@ -116,14 +116,14 @@ def test_a_window_that_means_nothing_is_refused(window, said):
 def test_a_rank_by_noise_is_noisy_and_one_by_keys_is_not():
     by_noise = Window("w", "rank", order=(Ordering(Column("n")),))
     by_key = Window("w", "rank", order=(Ordering(Column("k")),))
-    assert noisy_columns_of(PostProcessing(windows=(by_noise,)), ["n"]) == {"n", "w"}
-    assert noisy_columns_of(PostProcessing(windows=(by_key,)), ["n"]) == {"n"}
+    assert PostProcessing(windows=(by_noise,)).noisy_columns(["n"]) == {"n", "w"}
+    assert PostProcessing(windows=(by_key,)).noisy_columns(["n"]) == {"n"}
     kept = PostProcessing(windows=(by_key,), having=Call(">", (Column("n"), Value(1, "int"))))
-    assert noisy_columns_of(kept, ["n"]) == {"n", "w"}  # which rows there are to rank is noisy then
+    assert kept.noisy_columns(["n"]) == {"n", "w"}  # which rows there are to rank is noisy then
     qualified = PostProcessing(windows=(by_noise,), qualify=Call("=", (Column("w"), Value(1, "int"))))
-    assert picks_by_noise(qualified, ["n"])
-    assert not picks_by_noise(PostProcessing(order=(Ordering(Column("k")),), offset=3), ["n"])
-    assert picks_by_noise(PostProcessing(order=(Ordering(Column("n")),), offset=3), ["n"])
+    assert qualified.picks_by_noise(["n"])
+    assert not PostProcessing(order=(Ordering(Column("k")),), offset=3).picks_by_noise(["n"])
+    assert PostProcessing(order=(Ordering(Column("n")),), offset=3).picks_by_noise(["n"])
 
 
 def test_where_a_window_may_be_is_what_its_ends_give():

@@ -17,7 +17,7 @@ from tacit.answer.computed import COMPUTED
 from tacit.errors import printable
 from tacit.plan import Plan, smallest_shown
 from tacit.privacy import brief
-from tacit.query import PostProcessing, picks_by_noise
+from tacit.query import PostProcessing
 from tacit.release import NoisyTable
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ def advice_of(plans: Sequence[Plan], view: View) -> list[str]:
 
 def is_picked(plan: Plan, after: PostProcessing) -> bool:
     """Whether rows were picked by their noisy numbers."""
-    return picks_by_noise(after, [output.name for output in plan.outputs])
+    return after.picks_by_noise([output.name for output in plan.outputs])
 
 
 def question_notes(plan: Plan, after: PostProcessing) -> tuple[str, ...]:

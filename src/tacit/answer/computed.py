@@ -20,12 +20,10 @@ from tacit.query import (
     Window,
     columns_of,
     evaluate,
-    noisy_columns_of,
     parts_of_window,
     rows_read,
     span_of,
     window_span_of,
-    with_intervals,
 )
 
 # The place of a row among those of the plan, under a name that no column has.
@@ -66,7 +64,7 @@ def shown_columns(
     confidence.
     """
     reckoning = _Reckoning(after, rows, frozenset(outputs), columns_at, parts)
-    ranged = with_intervals(after, outputs)
+    ranged = after.with_intervals(outputs)
     found = []
     for shown in after.shown:
         plain = shown.expression.name if isinstance(shown.expression, Column) else None
@@ -120,7 +118,7 @@ class _Reckoning:
         columns = {column.name: column for column in self.columns_at(level)}
         of_rows = [self._spans_of_row(row, columns) for row in self.rows]
         kept = [at for at, row in enumerate(self.rows) if self._is_kept(row)]
-        noisy, parts = noisy_columns_of(self.after, self.outputs), set(self.parts)
+        noisy, parts = self.after.noisy_columns(self.outputs), set(self.parts)
         for name in sorted(columns_of(shown.expression)):
             window = self.windows.get(name)
             if window is not None:

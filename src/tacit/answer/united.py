@@ -25,7 +25,7 @@ from tacit.answer.moments import NoisyColumn
 from tacit.answer.possible import cut_to_possible, parts_of_outputs
 from tacit.answer.totals import ADDED_UP, HELD, LEFT_ALONE, Level, agreeing_columns, fitted_levels
 from tacit.plan import Plan, PlannedOutput
-from tacit.query import Aside, Compound, PostProcessing, apply_postprocessing, grouping_name, picks_by_noise
+from tacit.query import Aside, Compound, PostProcessing, apply_postprocessing, grouping_name
 from tacit.release import NoisyTable
 
 Released = Sequence[tuple[Plan, NoisyTable]]
@@ -69,7 +69,7 @@ def make_compound_answer(
     bounds = [bounds_record(*both, facts.confidence) for both in parts]
     plans = [plan for plan, _ in parts]
     picked = any(is_picked(plan, each.after) for each in released for plan in each.plans)
-    picked = picked or (len(views) > 1 and picks_by_noise(compound.after, list(view.kinds)))
+    picked = picked or (len(views) > 1 and compound.after.picks_by_noise(list(view.kinds)))
     levels = tuple(dict.fromkeys(level for each in views for level in each.lower_levels))
     read = replace(view, lower_levels=levels)
     stated = replace(

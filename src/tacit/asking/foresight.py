@@ -15,7 +15,7 @@ from tacit.asking.session import Session
 from tacit.errors import TacitError
 from tacit.forecast import PEOPLE, ROWS_MOST, closer_words, expected_error, useless_line
 from tacit.plan import CountRows, CountUnits, CountValues, Plan, Quantile, make_plan
-from tacit.query import PostProcessing, Query, shown_outputs
+from tacit.query import PostProcessing, Query
 from tacit.tables import Declaration
 
 
@@ -44,7 +44,7 @@ class Foresight:
         rows = float(PEOPLE) if ends else None
         plan = ends[0][1] if ends else plan
         widths: dict[str, float | None] = {}
-        shown = shown_outputs(plan.after, [output.name for output in plan.outputs])
+        shown = plan.after.shown_outputs([output.name for output in plan.outputs])
         for each in (each for each in plan.outputs if each.name in shown):
             error = expected_error(each, plan, self.level, rows=rows)
             is_count = isinstance(each, CountRows | CountUnits | CountValues)

@@ -61,7 +61,6 @@ from tacit.query import (
     moves_of,
     question_text,
     relation_lines,
-    shown_outputs,
 )
 from tacit.release import NoisyTable
 
@@ -163,7 +162,7 @@ class Question(QuestionVerbs[PlanReport]):
         if self.several is not None:
             return answer
         (plan,) = plans
-        shown = shown_outputs(plan.after, [output.name for output in plan.outputs])
+        shown = plan.after.shown_outputs([output.name for output in plan.outputs])
         widths = {name: half_width(answer, name) for name in shown}
         planned = partial(planned_as, self.session, self.query, plan)
         return advised(answer, closer_words(plan, learned, planned, widths, level))

@@ -17,7 +17,7 @@ from tacit.forecast import Solved, errors_in_words, learning_in_words, plan_in_w
 from tacit.hold import longest
 from tacit.plan import Plan, PlannedTogether
 from tacit.privacy import Number
-from tacit.query import Branch, Compound, Query, adds_up, aside_queries, level_queries
+from tacit.query import Branch, Compound, Query, adds_up
 from tacit.release import NoisyTable
 
 IN_FULL_MOST = 8  # plans; of more, only the errors are shown
@@ -109,9 +109,9 @@ class Several:
         """The question of each level of each branch, and those of its asides, with the sessions of their rows."""
         found = []
         for branch, session, of_asides in zip(self.compound.branches, self.sessions, self.aside_sessions, strict=True):
-            levels = [(session, query) for query in level_queries(branch)]
+            levels = [(session, query) for query in branch.level_queries()]
             asides = [
-                [(own, query) for query in aside_queries(branch, aside)]
+                [(own, query) for query in branch.aside_queries(aside)]
                 for aside, own in zip(branch.asides, of_asides, strict=True)
             ]
             found.append((levels, asides))
@@ -167,7 +167,7 @@ def several_parts(
         sessions.append(session)
         of_asides.append(tuple(own for own, _ in asides))
     whole = replace(compound, branches=tuple(branches))
-    first = level_queries(branches[0])[0]
+    first = branches[0].level_queries()[0]
     held = longest(each.hold for each in (*sessions, *(own for asides in of_asides for own in asides)))
     base = replace(sessions[0].base or sessions[0], hold=held)
     several = Several(whole, tuple(sessions), tuple(of_asides))

@@ -51,7 +51,6 @@ from tacit.plan import (
     Vector,
     whole_of,
 )
-from tacit.query import picks_by_noise, shown_outputs
 
 
 @dataclass(frozen=True)
@@ -475,8 +474,8 @@ def useless_words(plans: Sequence[Plan], rows: int | None, confidence: Fraction)
     """Return the number that would be mostly noise, and a remedy; None if there is no such number."""
     for plan in plans:
         names = [output.name for output in plan.outputs]
-        shown = shown_outputs(plan.after, names)
-        if picks_by_noise(plan.after, names):
+        shown = plan.after.shown_outputs(names)
+        if plan.after.picks_by_noise(names):
             continue
         for output in plan.outputs:
             if nothing_is_believed(plan) and not isinstance(output, Correlation):  # few people may still be counted

@@ -4,10 +4,6 @@ from tacit.query.after.after_check import after_in_words
 from tacit.query.after.postprocess import (
     apply_postprocessing,
     evaluate,
-    noisy_columns_of,
-    picks_by_noise,
-    shown_outputs,
-    with_intervals,
 )
 from tacit.query.after.spans import (
     AnswerSpan,
@@ -27,9 +23,7 @@ from tacit.query.compound import (
     Branch,
     Compound,
     adds_up,
-    aside_queries,
     grouping_name,
-    level_queries,
     listed_keys,
     with_listed_others,
 )

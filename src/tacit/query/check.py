@@ -6,7 +6,6 @@ from fractions import Fraction
 
 from tacit.errors import QueryRefused, did_you_mean
 from tacit.query.after.after_check import check_after, kind_of_aggregate
-from tacit.query.after.postprocess import with_intervals
 from tacit.query.kind import Kind, kind_of_column
 from tacit.query.limits import (
     KEYS_MAX,
@@ -254,7 +253,7 @@ def _refuse_names(
     named = [output.name for output in outputs]
     inside = [key.name for key in keys] + named
     visible = [each.name for each in after.shown]
-    numbers = with_intervals(after, named) if visible else named
+    numbers = after.with_intervals(named) if visible else named
     shown = (visible or inside) + [name + end for name in numbers for end in ("_low", "_high")]
     for name in (*shown, *(inside if visible else ())):
         if not name or len(name) > _NAME_CHARACTERS_MAX:

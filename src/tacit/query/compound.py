@@ -8,7 +8,6 @@ from math import isinf, prod
 
 from tacit.errors import QueryRefused
 from tacit.query.after.after_check import kind_of_aggregate
-from tacit.query.after.postprocess import with_intervals
 from tacit.query.kind import value_of
 from tacit.query.limits import PUBLIC_KEYS_MAX
 from tacit.query.nodes import Call, Column, Expression, Key, PostProcessing, Query, Scalar, Type, Value, columns_of
@@ -53,6 +52,23 @@ class Branch:
         """Whether it is an ordinary question."""
         return self.is_plain and not self.asides
 
+    def level_queries(self) -> tuple[Query, ...]:
+        """Return the question of each level, or one question of all levels that add up."""
+        if self.is_one_question:
+            return (self.query,)
+        if adds_up(self):
+            names = [key.name for key in self.query.keys]
+            levels = tuple(tuple(sorted(map(names.index, level))) for level in self.levels)
+            return (replace(self.query, levels=levels, after=PostProcessing(), columns=()),)
+        return tuple(_of_level(self.query, level) for level in self.levels)
+
+    def aside_queries(self, aside: Aside) -> tuple[Query, ...]:
+        """Return the questions of an aside: a mode has one for each level, of the same rows as that."""
+        if not aside.is_mode:
+            return (aside.query,)
+        last = aside.query.keys[-1].name
+        return tuple(_of_level(aside.query, (*level, last)) for level in self.levels)
+
 
 @dataclass(frozen=True)
 class Compound:
@@ -86,25 +102,6 @@ def adds_up(branch: Branch) -> bool:
     kinds = {output.aggregate.kind for output in branch.query.outputs}
     keys = {key.name for key in branch.query.keys}
     return not branch.is_plain and kinds <= ADDITIVE and any(set(level) == keys for level in branch.levels)
-
-
-def level_queries(branch: Branch) -> tuple[Query, ...]:
-    """Return the question of each level, or one question of all levels that add up."""
-    if branch.is_one_question:
-        return (branch.query,)
-    if adds_up(branch):
-        names = [key.name for key in branch.query.keys]
-        levels = tuple(tuple(sorted(map(names.index, level))) for level in branch.levels)
-        return (replace(branch.query, levels=levels, after=PostProcessing(), columns=()),)
-    return tuple(_of_level(branch.query, level) for level in branch.levels)
-
-
-def aside_queries(branch: Branch, aside: Aside) -> tuple[Query, ...]:
-    """Return the questions of an aside: a mode has one for each level, of the same rows as that."""
-    if not aside.is_mode:
-        return (aside.query,)
-    last = aside.query.keys[-1].name
-    return tuple(_of_level(aside.query, (*level, last)) for level in branch.levels)
 
 
 def _of_level(query: Query, level: tuple[str, ...]) -> Query:
@@ -149,7 +146,7 @@ def column_types(query: Query, declaration: Declaration) -> dict[str, Type]:
 def _noisy_names(branch: Branch) -> frozenset[str]:
     outputs = [each.name for each in branch.query.outputs if each.aggregate.kind != "top"]
     outputs += [name for each in branch.asides if not each.is_mode for name, _ in each.columns]
-    return frozenset(with_intervals(branch.query.after, outputs) if branch.query.after.shown else outputs)
+    return frozenset(branch.query.after.with_intervals(outputs) if branch.query.after.shown else outputs)
 
 
 def refuse_other_columns(first: Mapping[str, Type], other: Mapping[str, Type], number: int) -> None:

@@ -1,6 +1,6 @@
 """The question as frozen records: the one tree that both doors, SQL and Python, make. An operator is a call too."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from fractions import Fraction
@@ -199,6 +199,34 @@ class PostProcessing:
         given = (*(each.expression for each in listed), self.having, self.qualify)
         windows = (part for window in self.windows for part in window.parts)
         return (*(each for each in given if each is not None), *windows)
+
+    def shown_outputs(self, outputs: Collection[str]) -> frozenset[str]:
+        """Return which outputs are shown as they are, and not only as parts of computed columns."""
+        named = {each.expression.name for each in self.shown if isinstance(each.expression, Column)}
+        return frozenset(outputs) & named if self.shown else frozenset(outputs)
+
+    def picks_by_noise(self, outputs: Collection[str]) -> bool:
+        """Return whether noisy numbers, and not only keys, decide which rows of the answer are kept."""
+        deciding = [each for each in (self.having, self.qualify) if each is not None]
+        if self.limit is not None or self.offset > 0:
+            deciding += [each.expression for each in self.order]
+        noisy = self.noisy_columns(outputs)
+        return any(not columns_of(each).isdisjoint(noisy) for each in deciding)
+
+    def noisy_columns(self, outputs: Collection[str]) -> frozenset[str]:
+        """Return the names of outputs and of the windows with values that depend on them."""
+        noisy = set(outputs)
+        for window in self.windows:
+            counted = self.having is not None and not columns_of(self.having).isdisjoint(noisy)
+            if counted or any(not columns_of(part).isdisjoint(noisy) for part in window.parts):
+                noisy.add(window.name)
+        return frozenset(noisy)
+
+    def with_intervals(self, outputs: Collection[str]) -> tuple[str, ...]:
+        """Return the shown columns that are noisy numbers, so that each has a low and a high end."""
+        noisy = self.noisy_columns(outputs)
+        numbers = [each for each in self.shown if each.type in ("int", "decimal", "float")]
+        return tuple(each.name for each in numbers if not columns_of(each.expression).isdisjoint(noisy))
 
 
 # --- what a question is about ---

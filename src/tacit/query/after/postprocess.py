@@ -1,13 +1,13 @@
 """Does to the noisy answer what HAVING, OVER, QUALIFY, DISTINCT, ORDER BY, OFFSET and LIMIT say, in Python. Functions
 mean the same as on rows, but whole numbers have no limit of 64 bits."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tacit.query.after.windows import in_order, window_values
 from tacit.query.language.catalogue import function
 from tacit.query.language.functions import comparable
-from tacit.query.nodes import Column, Expression, PostProcessing, Value, Window, columns_of
+from tacit.query.nodes import Column, Expression, PostProcessing, Value, Window
 
 Row = Mapping[str, Any]
 
@@ -49,41 +49,6 @@ def _distinct(rows: list[dict[str, Any]], after: PostProcessing) -> list[dict[st
 def _same_names(value: Any) -> Any:
     """Return a value that is equal for equal values and not for NULL and others; True is not 1."""
     return None if value is None else (isinstance(value, bool), comparable(value))
-
-
-def shown_outputs(after: PostProcessing, outputs: Collection[str]) -> frozenset[str]:
-    """Return which outputs are shown as they are, and not only as parts of computed columns."""
-    named = {each.expression.name for each in after.shown if isinstance(each.expression, Column)}
-    return frozenset(outputs) & named if after.shown else frozenset(outputs)
-
-
-def picks_by_noise(after: PostProcessing, outputs: Collection[str]) -> bool:
-    """Return whether noisy numbers, and not only keys, decide which rows of the answer are kept."""
-    noisy = noisy_columns_of(after, outputs)
-    if any(not columns_of(each).isdisjoint(noisy) for each in (after.having, after.qualify)):
-        return True
-    cut = after.limit is not None or after.offset > 0
-    return cut and any(not columns_of(each.expression).isdisjoint(noisy) for each in after.order)
-
-
-def noisy_columns_of(after: PostProcessing, outputs: Collection[str]) -> frozenset[str]:
-    """Return the names of outputs and of the windows with values that depend on them."""
-    noisy = set(outputs)
-    for window in after.windows:
-        counted = after.having is not None and not columns_of(after.having).isdisjoint(noisy)
-        if counted or any(not columns_of(part).isdisjoint(noisy) for part in window.parts):
-            noisy.add(window.name)
-    return frozenset(noisy)
-
-
-def with_intervals(after: PostProcessing, outputs: Collection[str]) -> tuple[str, ...]:
-    """Return the shown columns that are noisy numbers, so that each has a low and a high end."""
-    noisy = noisy_columns_of(after, outputs)
-    return tuple(
-        each.name
-        for each in after.shown
-        if each.type in ("int", "decimal", "float") and not columns_of(each.expression).isdisjoint(noisy)
-    )
 
 
 def evaluate(expression: Expression, row: Row) -> Any:

@@ -6,7 +6,7 @@ The words are made from the question as it was read, never from rows.
 from collections.abc import Sequence
 
 from tacit.asking import Question
-from tacit.query import Column, Output, Query, name_of, show, shown_outputs
+from tacit.query import Column, Output, Query, name_of, show
 
 NAMED_MOST = 3  # numbers that a title names; of more it has how many there are
 LETTERS_MOST = 160
@@ -42,7 +42,7 @@ def _numbers(query: Query) -> list[str]:
     outputs = {output.name: output for output in query.outputs}
     keys = {key.name for key in query.keys}
     if not query.after.shown:
-        return [_number(outputs[name]) for name in shown_outputs(query.after, list(outputs)) if name in outputs]
+        return [_number(outputs[name]) for name in query.after.shown_outputs(list(outputs)) if name in outputs]
     found = []
     for each in query.after.shown:
         of = each.expression.name if isinstance(each.expression, Column) else None
