@@ -6,10 +6,12 @@ from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import tacit
 from tacit.answer import RunningTotals
+from tacit.cli.app import main
 from tacit.errors import EngineError, InvalidParameter, QueryRefused
 from tacit.ledger import open_ledger
 from tacit.plan import RunningPlan
@@ -226,6 +228,28 @@ def test_a_cap_takes_noise_in_proportion_and_the_plan_says_what_people_with_fewe
     assert 4.9 < five.events[0].sigma / one.events[0].sigma < 5.1
     assert "1 row ε 0.2," in str(five)
     assert "5 or more ε 1" in str(five)
+
+
+def test_a_command_plans_starts_steps_and_shows(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TACIT_HOME", str(tmp_path / "home"))
+    pq.write_table(frame(ROWS), "visits.parquet")
+    which = "visits.parquet --unit id --day day --until 2060-12-31 --since 2026-03-01"
+    for words, code in (
+        (f"plan {which} --budget 3 --delta 1e-6 --epsilon 1", 0),
+        (f"step {which} --budget 3 --delta 1e-6", 2),
+        (f"start {which} --epsilon 1", 0),
+        (f"step {which} --json", 0),
+        (f"step {which}", 2),
+        (f"show {which} --json", 0),
+    ):
+        with pytest.raises(SystemExit) as left:
+            main(["running", *words.split()])
+        assert left.value.code == code, words
+    shown = capsys.readouterr()
+    assert shown.out.count("total_units_low") > 2
+    assert "not started yet" in shown.err
+    assert "is not over" in shown.err
 
 
 # ---- The arithmetic.

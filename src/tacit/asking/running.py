@@ -255,7 +255,7 @@ class Running:
 
     def _is_at(self, known: Started, epsilon: Number, delta: Number | None) -> bool:
         _, asked = noise_for(self.session, epsilon, delta, [(known.rows.moves_squared, Fraction(1))])
-        return (asked.epsilon, asked.delta) == (known.asked.epsilon, known.asked.delta)
+        return asked.epsilon == known.asked.epsilon and (delta is None or asked.delta == known.asked.delta)
 
     def _payer(self, rows: RunningPlan) -> Session:
         """Return the session, charged only for the blocks that the days are in, if they are of the same column."""
