@@ -241,6 +241,7 @@ def test_an_outcome_after_a_charge_leaves_at_a_tick_and_a_refusal_at_once(house:
         ("SELECT * FROM visits LIMIT 100", "* is not in the language", "8"),
         ("SELECT nosuch FROM visits", "there is no column 'nosuch'", "8"),
         ("SELECT 1; SELECT COUNT(*) FROM visits WHERE wardd = 'A'", "there is no column 'wardd'", "45"),
+        ("SELECT\n  *\nFROM public.visits", "* is not in the language", ""),
         ("SELECT COUNT(*) FROM nowhere", "the table 'nowhere' does not exist here", ""),
         ("SELECT FROM WHERE", "cannot be read", ""),
         ("DELETE FROM visits", "DELETE is not a statement of this server", ""),

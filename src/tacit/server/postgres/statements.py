@@ -121,7 +121,10 @@ class Statements:
         if asked.table is None:
             return (await self._of_catalog(person, asked.select, settings, constants)).columns
         wording = await self._wording(person, asked.select, settings, constants)
-        types = await self.desk.columns(person, asked.table, wording)
+        try:
+            types = await self.desk.columns(person, asked.table, wording)
+        except QueryRefused as refused:
+            raise _of_translated(refused, asked.select, wording) from None
         return [(name, postgres_types.OF_TYPE.get(kind, postgres_types.TEXT)) for name, kind in types.items()]
 
     async def run(
@@ -155,6 +158,8 @@ class Statements:
                     [("QUERY PLAN", postgres_types.TEXT)], [(line,) for line in plan["text"].split("\n")], tag="EXPLAIN"
                 )
             given = await self.desk.ask(person, asked.table, wording, fresh_bytes(KEY_BYTES).hex())
+        except QueryRefused as refused:
+            raise _of_translated(refused, asked.select, wording) from None
         except TacitError as refused:
             raise _in_settings(refused, settings) from None
         return await self.desk.aside(lambda: answer_result(given))
@@ -225,6 +230,13 @@ def _shown_name(asked: ClientStatement) -> str:
     words = asked.text.strip().removesuffix(";").split()[1:]
     found = "_".join(words).lower().strip('"')
     return {"transaction_isolation_level": "transaction_isolation", "time_zone": "timezone"}.get(found, found)
+
+
+def _of_translated(refused: QueryRefused, select: PostgresSelect, wording: Wording) -> QueryRefused:
+    """Return a refusal with the text that its place is in, if that is not the client's own text."""
+    if wording.sql == select.text or wording.sql is None:
+        return refused
+    return QueryRefused(f"{refused}\nread from postgres as: {wording.sql}")
 
 
 def _in_settings(refused: TacitError, settings: Settings) -> TacitError:
