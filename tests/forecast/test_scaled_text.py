@@ -127,7 +127,7 @@ def test_means_and_their_sums_have_three_parts_too():
     )
     m = foreseen_error(Mean("m", 1, 0), plan, LEVEL)
     # 5 is how far rows are from the centre, and a mean is taken to be half of that from it; 750 rows are kept
-    lacks = PART_OF_MEAN * float(most_of_groups(np.full(1000, 2 / 1000))[0]) * (260_000 + 5 / 2 * 260_000) / 750
+    lacks = PART_OF_MEAN * part_of(1000) * (260_000 + 5 / 2 * 260_000) / 750
     assert m.scaling == pytest.approx(lacks)
     # the noise of 750 rows moves the mean as well
     assert 60 * math.log(20) / 750 < m.noise < (60 + 5 * 30) * math.log(20) / 750

@@ -57,11 +57,11 @@ def test_where_sizes_end_the_cap_is_the_end_of_the_last_bin_and_nothing_is_cut(n
 
 
 def test_of_a_pareto_tail_the_cap_is_where_noise_and_what_is_missing_are_least():
-    """Of 180 rows at most, by Pareto's law with the exponent 1.6: more than 32 are not seen, and foreseen."""
+    """Of 180 rows at most, by Pareto's law with the exponent 1.6: more than 24 are not seen, and foreseen."""
     profile = bins(rows(PARETO))
     reading = read_profile(((profile, 7.0),), shift=8, whole=True, is_total=True)
-    assert ENDS[reading.top] / 256 == 32
-    true = sum(people for size, people in PARETO.items() if size > 32)
+    assert ENDS[reading.top] / 256 == 24
+    true = sum(people for size, people in PARETO.items() if size > 24)
     assert true / 2 < sum(reading.people[reading.top + 1 :]) < 2 * true
     caps = {cells: whole_cap(profile, cells) for cells in (1, 2, 5)}
     assert caps == {1: 192, 2: 128, 5: 96}

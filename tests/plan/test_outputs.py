@@ -59,7 +59,7 @@ def test_every_record_states_its_traits():
 
 
 def test_every_kind_with_numbers_is_drawn():
-    assert set(STARTS_AT_ZERO) == {*KINDS, "computed"} - {"top"}
+    assert set(STARTS_AT_ZERO) == {*KINDS, "computed", "running"} - {"top"}
 
 
 def test_every_kind_becomes_one_record_and_every_record_comes_of_a_kind():

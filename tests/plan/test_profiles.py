@@ -107,9 +107,9 @@ def false_bins(probability, slope):
     return above, BINS * laplace_tail(1, above_noise(1, probability / BINS))
 
 
-def test_noise_alone_makes_a_bin_believed_in_about_one_of_a_thousand_profiles_at_most():
+def test_noise_alone_makes_a_bin_believed_in_about_one_of_ten_thousand_profiles_at_most():
     above, clear = false_bins(FALSE_BIN, FALSE_SLOPE)
-    assert above < 1e-3, "above a top that is true, or from one row on if there is none"
+    assert above < 1e-4, "above a top that is true, or from one row on if there is none"
     assert clear <= 1.001 * FALSE_BIN
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tacit.answer.anchors import Anchor
-from tacit.plan import FEW_CELLS, FORESEEN_TIMES, PART_OF_MEAN, Vector
+from tacit.plan import FEW_CELLS, FORESEEN_TIMES, Vector
 from tacit.privacy import Floats
 
 
@@ -23,12 +23,8 @@ class Missing(NamedTuple):
     hidden: float
 
     def of_groups(self, shares: Floats, part: float = 1.0) -> Floats:
-        """Return how much each group may lack; only a `part` of it counts."""
+        """Return how much each group may lack; of a mean only a `part` counts."""
         return most_of_groups(shares, part, FORESEEN_TIMES) * self.foreseen + most_of_groups(shares, part) * self.hidden
-
-    def of_means(self, shares: Floats) -> Floats:
-        """Return how much of it counts in the mean of each group, whose own share counts twice."""
-        return self.of_groups(FORESEEN_TIMES * shares, PART_OF_MEAN)
 
 
 def most_missing(vector: Vector, anchor: Anchor) -> Missing:
@@ -54,7 +50,7 @@ def foreseen_missing(vector: Vector) -> Missing:
 def most_of_groups(shares: Floats, part: float = 1.0, unevenly: float = 1.0) -> Floats:
     """Return which part of all that is missing each group may lack: its share, and more, as it may be spread unevenly.
 
-    Only a `part` of that counts. No group lacks more than all.
+    Of a mean only a `part` of that counts. No group lacks more than all.
     """
     groups = max(len(shares), 1)  # over more than a few, people with many rows are spread more evenly
     more = unevenly * min(1.0, FEW_CELLS / groups) / math.sqrt(groups)

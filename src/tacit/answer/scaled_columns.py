@@ -14,10 +14,11 @@ import numpy as np
 
 from tacit.answer.anchors import Anchor, fine_per_step, vectors_of
 from tacit.answer.error_bars import on_grid
-from tacit.answer.missing import Missing, most_missing, shares_of
+from tacit.answer.missing import most_missing, shares_of
 from tacit.answer.moments import NoisyColumn
 from tacit.answer.noise_sums import law_bound, noise_bounds
 from tacit.plan import (
+    PART_OF_MEAN,
     CountRows,
     CountUnits,
     CountValues,
@@ -125,9 +126,11 @@ class _Cells:
         """Every group's share of what all groups have."""
         return shares_of(self.steps(index), float(self.release(index).scale / fine_per_step(self.vector(index))))
 
-    def missing(self, index: int) -> Missing:
-        """How much all groups lack of a vector at most."""
-        return most_missing(self.vector(index), self.anchors[index])
+    def lacked(self, index: int, counting: int, part: float = 1.0) -> tuple[Floats, Floats]:
+        """Return how much every group may lack of the sums and of the rows of a mean, by its share of the rows."""
+        shares = self.shares(counting)
+        of_sums, of_rows = (most_missing(self.vector(each), self.anchors[each]) for each in (index, counting))
+        return of_sums.of_groups(shares, part), of_rows.of_groups(shares, part)
 
     def pair_bounds(self, one: int, two: int, weights: Floats) -> Floats:
         """Return bounds on |Z1 + weight·Z2| for each weight, Z1 and Z2 the noises of two vectors in steps."""
@@ -142,7 +145,7 @@ def _scaled_total(name: str, index: int, cells: _Cells, column: Measured | None)
     values = nearest_quotients(combined((times.numerator, cells.fine(index))), times.denominator)
     kept, (noise, _) = cells.steps(index), cells.noise(index)
     lacks, has_one_sign = (
-        cells.missing(index).of_groups(cells.shares(index)),
+        most_missing(vector, anchor).of_groups(cells.shares(index)),
         has_no_negative(cells.plan, index),
     )
     ends = corrected_ends(kept, noise, anchor, lacks, is_signed=not has_one_sign)
@@ -214,7 +217,7 @@ def _means(index: int, cells: _Cells) -> _Means:
     for _ in range(NARROWINGS):
         noise = cells.pair_bounds(index, counting, size) / safe
         size = np.minimum(size, np.abs(kept) + noise)
-    of_sums, of_rows = (cells.missing(each).of_means(cells.shares(counting)) for each in (index, counting))
+    of_sums, of_rows = cells.lacked(index, counting, PART_OF_MEAN)
     lacks = of_sums + np.abs(kept) * of_rows
     return _Means(rows, kept, known, noise, lacks / np.maximum(safe, reach))
 
@@ -261,7 +264,7 @@ def _sum_beside_mean(output: Sum, cells: _Cells) -> NoisyColumn:
     rows = cells.steps(counting)
     kept = cells.steps(index) + about * rows
     noise = cells.pair_bounds(index, counting, np.full(len(kept), float(abs(about))))
-    of_sums, of_rows = (cells.missing(each).of_groups(cells.shares(counting)) for each in (index, counting))
+    of_sums, of_rows = cells.lacked(index, counting)
     rounded = float(anchor.factor) * np.maximum(rows, 0.0) * float(column.off / column.step)
     is_signed = column.low < 0 and not has_no_negative(cells.plan, index)
     low, high = corrected_ends(kept, noise, anchor, of_sums + abs(about) * of_rows, is_signed=is_signed)

@@ -31,6 +31,7 @@ from tacit.plan import (
     CLEARLY_LESS,
     FORESEEN_TO,
     NAMED_FOR,
+    PART_OF_MEAN,
     UNIT_WEIGHT,
     Correlation,
     CountDistinct,
@@ -164,7 +165,7 @@ class _Outlooks:
             return ForeseenError(math.inf)
         rows = size * self._kept(counting)
         noise = self._pair(index, counting, distance) / rows * step
-        missing = self._lacked(index, of_mean=True) + distance / 2 * self._lacked(counting, of_mean=True)
+        missing = self._lacked(index, PART_OF_MEAN) + distance / 2 * self._lacked(counting, PART_OF_MEAN)
         column = self.plan.measured[output.column]
         number = (abs(column.low + self.vector(index).centre) + distance) * step
         return ForeseenError(noise, 0.0, missing / rows * step, size, number)
@@ -213,10 +214,10 @@ class _Outlooks:
     def _groups(self) -> int:
         return max(len(self.plan.public_keys or ()), 1)
 
-    def _lacked(self, index: int, *, of_mean: bool = False) -> float:
-        """How much of a vector a group of mean size may lack, or how much of that counts in its mean."""
-        missing, shares = foreseen_missing(self.vector(index)), np.full(self._groups, 1 / self._groups)
-        return float((missing.of_means(shares) if of_mean else missing.of_groups(shares))[0])
+    def _lacked(self, index: int, part: float = 1.0) -> float:
+        """How much of a vector a group of mean size may lack."""
+        vector, shares = self.vector(index), np.full(self._groups, 1 / self._groups)
+        return float(foreseen_missing(vector).of_groups(shares, part)[0])
 
     def _is_put_back(self, index: int) -> bool:
         """Whether groups are scaled up to a measured or public total."""

@@ -30,7 +30,7 @@ CLEARLY_LESS = Fraction(3, 4)  # of noise for another round, of error for totals
 
 # ---- Reading a profile. Probabilities are those of noise alone.
 
-FALSE_BIN = 3e-4  # that neighbouring bins just above the top are believed, or any without one below: worst, steadiness
+FALSE_BIN = 3e-5  # that neighbouring bins just above the top are believed, or any without one below: worst, steadiness
 FALSE_OCTAVE = 3 / 100  # the same of the next octave of values: sums and means of one row a person
 FALSE_SLOPE = 3.0  # an octave farther up these are by this power of 2 smaller: worst / oracle, steadiness
 ENDS_MOST = 3 / 4  # the probability that a tail ends within an octave, if it fell at once: listed keys / oracle
@@ -40,7 +40,7 @@ FALL_LEAST, FALL_MOST = 1 / 10, 1 / 3  # a tail falls to this part in an octave:
 # ---- Caps, and how the noise is divided.
 
 MISMATCH, MISMATCH_POWER = 1 / 10, 1 / 4  # of what totals put back, the part that is wrong in a group: hard tables
-MISMATCH_BY_ROWS = 1 / 8  # of sums that are cut because of many rows, the part that is wrong in a mean: means / oracle
+MISMATCH_BY_ROWS = 1 / 4  # of sums that are cut because of many rows, the part that is wrong in a mean: means / oracle
 OFF_CENTRE = 1 / 2  # how far a group's mean is from the centre, in mean distances: means / oracle, variances
 PART_OF_ROWS = 1 / 4  # the loss of rows beside sums, and of sums beside squares: means / oracle, variances
 PART_OF_MOMENT_ROWS = 1 / 2  # the loss of rows beside squares: variances / oracle
@@ -52,7 +52,7 @@ WITHIN_BOUNDS = 0.95  # the people who keep all groups and different values wher
 # what it may lack of the people whom noise hides.
 FORESEEN_TIMES = 2.0  # as said above: intervals that hold, half-width / error
 HIDDEN_SCALES = 1.1  # so many noise scales of people may be hidden beyond a cap or a range: the same
-PART_OF_MEAN = 1 / 10  # how much of what its parts lack a mean may be off: means that hold
+PART_OF_MEAN = 1 / 6  # how much of what its parts lack a mean may be off: means that hold
 PART_OF_VARIANCE = 1 / 2  # the same of a variance: variances that hold
 MEAN_SHARE = Fraction(1, 10)  # of the probability to miss, for the means in a variance: half-width / error
 ROWS_SHARE = Fraction(1, 100)  # the same for the rows in a sum that was rounded to a grid: half-width / error

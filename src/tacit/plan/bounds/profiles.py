@@ -386,7 +386,7 @@ def _clear(scale: float) -> float:
 def people_beyond(rounds: Sequence[tuple[Sequence[int], float]]) -> float | None:
     """Return about how many people are in the last bin of either side, of which no range is made; None if hardly any.
 
-    Noise alone makes it tell of somebody once in 10^5 profiles.
+    Noise alone makes it tell of somebody once in 10^6 profiles.
     """
     counts, scale = combined_rounds(rounds)
     half = LARGEST_BINS // 2 - 1
