@@ -14,7 +14,7 @@ from tacit.answer.noise_sums import law_bound, weighted_bound
 from tacit.plan import FORESEEN_TIMES, NoisyRelease, Plan, Vector
 from tacit.release import NoisyTable
 
-# What was kept is taken to be at least so many scales of its noise, which is more but for one time in 20.
+# What was kept is taken to be at least this number of scales of its noise, which it exceeds except one time in 20.
 FLOOR_SCALES = math.log(20)
 # A factor that may be larger than this is as good as unknown.
 FACTOR_MOST = 1e9
@@ -72,7 +72,7 @@ def anchors(plan: Plan, noisy: NoisyTable, confidence: Fraction) -> tuple[Anchor
 
 
 def totals_index(plan: Plan, index: int) -> int | None:
-    """Return which release of totals belongs to a vector; None where it has no totals."""
+    """Return which release of totals belongs to a vector; None without totals."""
     for place, release in enumerate(plan.totals):
         if release.parts[0].index == (index,):
             return place

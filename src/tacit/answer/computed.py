@@ -167,7 +167,7 @@ def computed_notes(
 
 
 def _typed(value: Any, kind: str) -> Any:
-    """Return a number as an answer holds it: whole if its type is, else a float; infinite numbers and NaN are
+    """Return a number as an answer has it: whole if its type is, else a float; infinite numbers and NaN are
     unknown."""
     if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
         return None

@@ -30,7 +30,7 @@ ADDED_UP = (
 HELD = "Totals that were public before are held exactly, without noise."
 LEFT_ALONE = "Totals have separate noise, and do not add up."
 
-# Errors are rounded up to so many steps an octave, so that numbers with nearly the same error share their work.
+# Errors are rounded up to this number of steps an octave, so that numbers with nearly the same error share their work.
 STEPS_AN_OCTAVE = 24
 WATER_ROUNDS = 64
 CELLS_AT_ONCE = 1 << 15
@@ -360,7 +360,7 @@ def _level_columns(level: Level, confidence: Fraction) -> list[NoisyColumn]:
 
 
 def with_error(plan: Plan, times: float) -> Plan:
-    """Return a plan whose noise is this many times as large, for intervals."""
+    """Return a plan with noise that is larger by this factor, for intervals."""
     factor = Fraction(ceil(times * 4096), 4096)
     return replace(plan, releases=tuple(_wider(each, factor) for each in plan.releases))
 

@@ -60,7 +60,7 @@ Learn = Number | str | bool | None
 WORDS = ("reuse", "fresh")
 # Below this epsilon a question with a WHERE takes the facts of the whole table, where they are known.
 OWN_FACTS_FROM = Fraction(1, 2)
-# The most of a call's epsilon that is spent on facts, unless it says a share.
+# The most of a call's epsilon that is spent on facts, if it names no share.
 LEARNED_MOST = Fraction(9, 10)
 
 

@@ -424,7 +424,7 @@ def recorded(
 def answer_info(
     session: Session, answered: Answered, confidence: Fraction, analyst: str | None, notes: tuple[str, ...] = ()
 ) -> AnswerInfo:
-    """Return what an answer says about itself beside its numbers: all public, or read from the ledger."""
+    """Return the words of an answer about itself beside its numbers: all public, or read from the ledger."""
     plan, receipt = answered.plans[0], answered.receipt
     return AnswerInfo(
         loss=loss_record(answered.loss),
@@ -442,7 +442,7 @@ def answer_info(
 
 
 def info_of_record(plan: Plan, loss: Loss, confidence: Fraction, notes: tuple[str, ...]) -> AnswerInfo:
-    """Return what an answer says about itself before it is stored: the record has the rest beside it."""
+    """Return the words of an answer about itself before it is stored: the record has the rest beside it."""
     return AnswerInfo(
         loss=loss_record(loss),
         left={},

@@ -30,7 +30,7 @@ from tacit.privacy import from_text, to_text
 from tacit.query import PostProcessing, Query
 from tacit.release import NoisyTable
 
-# An answer has at most so many questions: each gets its share of epsilon.
+# The most questions of an answer: each gets its share of epsilon.
 QUESTIONS_MOST = 256
 
 Part = tuple[Session, Query]

@@ -78,7 +78,7 @@ class StoredRows:
 
 
 def derived_source(relation: Relation, stored: StoredRows, *, streams: bool = False) -> Source:
-    """Return the source of a relation's rows, with what the ledger knows of the stored tables; it reads no row."""
+    """Return the source of a relation's rows, with the ledger's names of the stored tables; it reads no row."""
     if isinstance(relation, TableRows):
         return stored.sources[relation.name]
     opened = stored.together(tuple(dict.fromkeys(tables_of(relation))), streams=streams)
@@ -385,7 +385,7 @@ def marked_rows(relation: Marked, sides: Sides) -> sql.Relation:
 
 
 def _as_in(hit: sql.Typed, value: sql.Typed, public: pa.Table) -> sql.Typed:
-    """Return SQL's IN: of no values false; NULL for NULL, and without a match where a value is NULL."""
+    """Return SQL's IN, which is false of an empty list; NULL for NULL, and without a match where a value is NULL."""
     values = public.column(key_name(0))
     if not len(values):
         return sql.literal(False)

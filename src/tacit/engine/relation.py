@@ -227,7 +227,7 @@ def row_order(rows: sql.Relation, keys: list[str], values: list[str], salt: str)
 
 
 def salted_units(unit: sql.Typed, salt: str) -> sql.Typed:
-    """Return a hash of each unit, equal where the engine takes units for equal: it says which part rows are in."""
+    """Return a hash of each unit, equal where the engine takes units for equal: it decides which part rows are in."""
     return sql.struct({"parts": sql.literal(salt), UNIT: unit}).hash().hash()
 
 

@@ -139,7 +139,7 @@ class DesignCell:
     feature: str
     label: str
     values: tuple[Any, ...]
-    missing: bool  # whether it holds missing or unlisted values
+    missing: bool  # whether it is for missing or unlisted values
 
 
 def design_of(table: Table, target: str, features: Iterable[str] | None) -> LinearDesign:

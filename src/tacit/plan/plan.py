@@ -351,7 +351,7 @@ class Plan:
 
     @property
     def sums_nothing(self) -> bool:
-        """Whether there are no sums: only quantiles or different values, of groups that are public."""
+        """Whether there are only quantiles or different values, of groups that are public."""
         summed = {part.kind for release in self.releases for part in release.parts} - {"distinct"}
         return self.public_keys is not None and self.choice is None and not summed
 

@@ -80,7 +80,7 @@ def sensitivity_of_totals(vector: Vector, *, replaced: bool) -> Sensitivity:
 
 
 def _sensitivity(length: int, sum_most: int, numbers: int, *, replaced: bool, signed: bool) -> Sensitivity:
-    """Return the sensitivity of so many numbers: one unit's are of this length at most, and add up to `sum_most`."""
+    """Return the sensitivity of these numbers: one unit's are of this length at most, and add up to `sum_most`."""
     if not replaced:
         return Sensitivity(l0=numbers, l1=sum_most, l2_squared=length * length, linf=length)
     linf = 2 * length if signed else length

@@ -118,7 +118,7 @@ def shares_of(
 
 
 def _epsilon_to_show(units: int, unit: UnitBounds, spend: Spend) -> float:
-    """Return about the epsilon at which a group of so many units reaches the threshold."""
+    """Return about the epsilon at which a group of this size reaches the threshold."""
     if spend.delta_keys == 0:
         return 0.0
     moves = unit.groups * (2 if unit.replace else 1)

@@ -32,7 +32,7 @@ QUESTION_NODES_MAX = 2 * NODES_MAX
 STEPS_MAX = 64 * TEXT_BYTES_MAX
 # Groups times aggregates. A plain aggregate is one cell, which takes some microseconds and 300 bytes.
 CELLS_MAX = 5_000_000
-# A table has at most so many levels of totals.
+# The most levels of totals of a table.
 LEVELS_MOST = 64
 CELLS_OF = {"quantile": 20, "covariance": 100, "correlation": 100, "variance": 40, "std": 40, "count_distinct": 2}
 # The number of groups that is assumed when no public list is given.

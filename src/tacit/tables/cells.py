@@ -196,7 +196,7 @@ def _is_after(low: Any, high: Any, bound: int) -> Any:
 
 
 BATCH_BYTES = 1 << 26
-# Batches of so many rows are not joined: that copies every cell, and DuckDB's own have 122,880 rows.
+# Batches of this number of rows are not joined: that copies every cell, and DuckDB's own have 122,880 rows.
 ROWS_ENOUGH = 1 << 16
 # Views of one source, before its name.
 NATIVE, HANDED, NAMED = "read_by_the_engine", "handed_rows", "handed_columns"

@@ -153,7 +153,7 @@ def _elsewhere_into(elsewhere: Elsewhere, others: Mapping[str, str], backend: sq
 
 
 def run_public(relation: sql.Relation) -> pa.Table:
-    """Return the rows of a relation over public tables, from an engine for these alone; they are no secret."""
+    """Return the rows of a relation over public tables, from an engine for these alone; they are not secret."""
     with no_warnings():
         return _public_engine(os.getpid()).to_arrow(relation)
 
@@ -443,7 +443,7 @@ def _lines(paths: Sequence[str]) -> str:
 
 
 def _fields(lines: str, names: Sequence[str], delimiter: str) -> str:
-    """Lines as fields: split if there is no quote, otherwise parsed by a pattern."""
+    """Lines as fields: split without a quote, otherwise parsed by a pattern."""
     between = "\\|" if delimiter == "|" else delimiter  # as a pattern writes it
     field = f'"(?:[^"]|"")*"|[^"{delimiter}][^{delimiter}]*|'
     pattern = text_of("^" + between.join([f"({field})"] * len(names)) + "$")

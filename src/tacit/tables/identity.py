@@ -32,7 +32,7 @@ WHERE database_name = ? AND schema_name = ? AND table_name = ? AND is_generated 
 
 @dataclass(frozen=True)
 class StoredTable:
-    """A table by its full name, and its identity for the ledger; a table in memory has no lasting identity."""
+    """A table by its full name, and its identity for the ledger; a table in memory lacks a lasting identity."""
 
     table: sql.Stored
     identity: str | None

@@ -113,7 +113,7 @@ class Source:
         return self if self.again is None else self.again()
 
     def stamp(self) -> str | None:
-        """Return a text that changes when a file of the source is written; None if there is no file."""
+        """Return a text that changes when a file of the source is written; None without a file."""
         return written_stamp(self.written) if self.written else None
 
     def fetch(self, relation: sql.Relation) -> pa.Table:

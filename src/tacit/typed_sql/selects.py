@@ -79,7 +79,7 @@ class Relation:
         return JoinedRows(self, right, [matches] if isinstance(matches, Typed) else matches, "INNER")
 
     def left_join(self, right: "Relation", matches: Typed | Sequence[Typed]) -> "Relation":
-        """Return the same with each row that has no match once, beside NULLs."""
+        """Return the same with each unmatched row once, beside NULLs."""
         return JoinedRows(self, right, [matches] if isinstance(matches, Typed) else matches, "LEFT")
 
     def _listed(self, given: Iterable[Given]) -> Iterator[Typed]:

@@ -77,7 +77,7 @@ FLOAT32, FLOAT64, TIMESTAMP = Type("float32"), Type("float64"), Type("timestamp"
 
 
 def decimal(digits: int, scale: int) -> Type:
-    """Return the type of decimals of so many digits, `scale` of them after the point."""
+    """Return the type of decimals of this number of digits, `scale` of them after the point."""
     return Type("decimal", digits, scale)
 
 

@@ -29,7 +29,7 @@ ROWS_OF_UNIT, LISTED, PLACE = "rows_of_unit", "listed", "place"
 ROWS_MOST = (1 << 31) - 1
 # Values are compared with those of a list one by one; a longer list is joined.
 COMPARED_MOST = 64
-# Up to so many steps have their cells in an array; beyond, edges are searched.
+# Up to this number of steps have their cells in an array; beyond, edges are searched.
 LOOKUP_MOST = 1 << 22
 
 Cells = NDArray[Any]  # of 8 or 16 bits
@@ -87,7 +87,7 @@ def cell_type(cells: int) -> Any:
 
 
 def read_blocks(plan: CodedPlan, source: Source, kinds: Mapping[str, Kind]) -> Iterator[Block]:
-    """Yield the rows that count, in no order that matters."""
+    """Yield the rows that count, in any order."""
     plain = [is_plain(column, kinds) for column in plan.columns]
     readers = [_Reader(column, plain=each) for column, each in zip(plan.columns, plain, strict=True)]
     lists = {
@@ -184,7 +184,7 @@ def _place(index: int) -> sql.Typed:
 
 
 def _steps(expression: Expression, grid: Measured, table: sql.Relation, kinds: Mapping[str, Kind]) -> sql.Typed:
-    """Return whole steps above the low end, -1 where there is no number."""
+    """Return whole steps above the low end, -1 without a number."""
     steps = steps_above_low(to_raw_sql(expression, table, kinds), grid).fill_null(sql.literal(-1, "int64"))
     return steps.cast("int32") if grid.height < 1 << 31 else steps
 
@@ -216,7 +216,7 @@ class _Reader:
             )
 
     def steps(self, found: pa.Array) -> NDArray[Any]:
-        """Return places in the list, or whole steps above the low end, -1 where there is no number."""
+        """Return places in the list, or whole steps above the low end, -1 without a number."""
         if not self.plain:
             return cells_of(found)
         last = len(self.column.listed)

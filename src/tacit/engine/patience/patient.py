@@ -260,7 +260,7 @@ class ValuesByKey(Held):
 
 # --- weights of rows, as `relation.weighed` gives them in SQL ---
 
-# The records are sorted so many times, and read together.
+# The records are sorted in this number of runs, and read together.
 COPIES = 3
 
 

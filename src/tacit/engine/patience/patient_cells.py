@@ -47,7 +47,7 @@ class CellBlock:
 
 
 def cell_blocks(ranked: Iterable[RankedRows], vectors: Sequence[Vector], *, groups_most: int) -> Iterator[CellBlock]:
-    """Yield the cells of ranked rows, with at most so many groups of a unit kept."""
+    """Yield the cells of ranked rows, with at most this number of groups of a unit."""
 
     def of_rows() -> Iterator[tuple[Words, Words]]:
         for rows in ranked:
@@ -154,7 +154,7 @@ class UnitFile(Held):
 
 
 def _records(file: SpillFile, width: int, start: int, count: int) -> Whole:
-    """Return some records of so many words; no more than these take memory."""
+    """Return some records of this number of words; no more than these take memory."""
     found = np.empty((max(0, min(count, file.size // (8 * width) - start)), width), dtype=np.int64)
     file.fill(found, 8 * width * start)
     return found

@@ -344,7 +344,7 @@ def _found_tables(plan: Plan, read: _Read, distinct: list[KeyedFile]) -> Iterato
         for index, counts in enumerate(distinct):
             exact_sums[distinct_name(index)] = counts.find(words)[1].tolist()
         yield ExactTable(keys, exact_sums, {index: _values_of(read, index, words) for index in drawn}, totals)
-        totals = {}  # they are of the whole table, and one part of it holds them
+        totals = {}  # they are of the whole table, and in one part of it
 
 
 def _values_of(read: _Read, index: int, keys: Words) -> GroupedSteps:

@@ -76,9 +76,9 @@ class Told:
 
     total: Reading
     length: Reading | None = None  # None: the L1 norm is the length
-    times: float = 1.0  # all sizes are so many times those of the profiles
+    times: float = 1.0  # all sizes are those of the profiles times this
     is_rooted: bool = False  # the length is the root of the number that the profile is of: of ones, in the L2 norm
-    cells: float = inf  # in at most so many groups: no L2 norm is below the L1 norm over the root of it
+    cells: float = inf  # in at most this number of groups: no L2 norm is below the L1 norm over the root of it
 
     @property
     def is_believed(self) -> bool:
@@ -366,7 +366,7 @@ def best_mean_caps(pair: Pair, cells: float) -> MeanCaps:
                 )
                 found = float(errors[place]), MeanCaps(*caps, share)
     if found is None:
-        raise ValueError("there is no cap or share to try")
+        raise ValueError("a cap or a share to try is missing")
     return found[1]
 
 

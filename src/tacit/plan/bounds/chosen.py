@@ -11,18 +11,18 @@ from fractions import Fraction
 FIRST_SHARE = Fraction(6, 100)  # the first round that looks for groups: found keys / oracle, large groups shown
 SECOND_MOST = Fraction(20, 100)  # the second round at most: found keys / oracle, large groups shown
 ASKED_MOST = Fraction(50, 100)  # a round for groups of a size that the question names: no figure
-SMALLEST = 100  # groups of so many people are looked for if the question names no size: large groups shown
+SMALLEST = 100  # groups of this size are looked for if the question names no size: large groups shown
 
 # ---- What is learned of people: shares of a call's epsilon, and how these are divided.
 
 LEARNS = Fraction(11, 100)  # every question: all figures over the oracle, half-width / error
 LEARNS_BY_GROUP = Fraction(27, 100)  # over the number of groups, more where these are few: intervals that hold
-FEWEST_CELLS = 3  # fewer groups than this count as so many: counts of the second key, single numbers
-OF_VALUES = Fraction(5, 4)  # so many times as much for values, again for squares: sums, means, variances / oracle
+FEWEST_CELLS = 3  # fewer groups than this count as this number: counts of the second key, single numbers
+OF_VALUES = Fraction(5, 4)  # this factor more for values, again for squares: sums, means, variances / oracle
 PART_OF_TOTALS = Fraction(5)  # profiles of totals or distances, if sizes or centres have 1: sums, means / oracle
 PART_OF_LENGTHS = Fraction(3, 2)  # a profile of L2 norms: keys of more than 16 groups / oracle
 PART_OF_MANY = Fraction(3)  # sizes, and distances, of many columns at once: no figure of this bench, models of tables
-MANY_COLUMNS = 5  # from so many columns on: as above
+MANY_COLUMNS = 5  # from this number of columns on: as above
 AGAIN_SHARE = Fraction(25, 100)  # another round, if nothing is believed: small tables / oracle, steadiness
 POORER = 8  # a profile with so many times this call's own noise is learned anew: no figure, later questions
 OWN_WHERE_FROM = Fraction(1, 2)  # from this epsilon on a WHERE has profiles of its own: counts with WHERE / oracle
@@ -34,7 +34,7 @@ FALSE_BIN = 3e-5  # that neighbouring bins just above the top are believed, or a
 FALSE_OCTAVE = 3 / 100  # the same of the next octave of values: sums and means of one row a person
 FALSE_SLOPE = 3.0  # an octave farther up these are by this power of 2 smaller: worst / oracle, steadiness
 ENDS_MOST = 3 / 4  # the probability that a tail ends within an octave, if it fell at once: listed keys / oracle
-ENDS_AFTER = 1.5  # after so many octaves of a slow fall it ends or goes on alike: steadiness, half-width / error
+ENDS_AFTER = 1.5  # after this number of octaves of a slow fall it ends or goes on alike: steadiness, half-width / error
 FALL_LEAST, FALL_MOST = 1 / 10, 1 / 3  # a tail falls to this part in an octave: listed keys / oracle, width
 
 # ---- Caps, and how the noise is divided.
@@ -48,10 +48,10 @@ WITHIN_BOUNDS = 0.95  # the people who keep all groups and different values wher
 
 # ---- Intervals: what may be missing, beside the noise.
 
-# So many times what is foreseen is missing at most, and of that a group may lack, beyond its share, so many times
+# This factor times what is foreseen is missing at most, and of that a group may lack, beyond its share, so many times
 # what it may lack of the people whom noise hides.
 FORESEEN_TIMES = 2.0  # as said above: intervals that hold, half-width / error
-HIDDEN_SCALES = 1.1  # so many noise scales of people may be hidden beyond a cap or a range: the same
+HIDDEN_SCALES = 1.1  # this number of noise scales of people may be hidden beyond a cap or a range: the same
 PART_OF_MEAN = 1 / 6  # how much of what its parts lack a mean may be off: means that hold
 PART_OF_VARIANCE = 1 / 2  # the same of a variance: variances that hold
 MEAN_SHARE = Fraction(1, 10)  # of the probability to miss, for the means in a variance: half-width / error

@@ -32,15 +32,15 @@ Floats = NDArray[np.float64]
 # So many neighbouring bins above the top are believed together. The noise on their sum is then above their threshold
 # with the probability FALSE_BIN; each octave between the top and the first of them makes it smaller, by FALSE_SLOPE.
 WINDOWS = (1, 2, 4, 8)
-# A tail is foreseen for so many octaves, each of which has at most a third of the people of the one below.
+# A tail is foreseen for this number of octaves, each of which has at most a third of the people of the one below.
 TAIL_OCTAVES = 10
-# A range of values goes on for so many octaves at most beyond the last one that is believed.
+# A range of values goes on for at most this number of octaves beyond the last one that is believed.
 STRETCH_MOST = 4
 # Inside a bin people are spread evenly by the logarithm of their size, over this many points.
 POINTS = 8
 # Instead of nobody, so that every profile has a mass.
 NOBODY = 1e-9
-# At most so many noise scales of people are in a bin and not seen, except for one time in 20.
+# At most this number of noise scales of people are in a bin and not seen, except for one time in 20.
 UNSEEN = log(20)
 # A size that was computed is the whole number that it is so near to: the square of a root of 3 is 3.
 ROUNDING = 1e-9
@@ -136,7 +136,7 @@ def bin_of(size: float) -> int:
 
 @cache
 def above_noise(bins: int, probability: float) -> float:
-    """Return the sum, in noise scales, above which the Laplace noise on so many bins is with this probability.
+    """Return the sum, in noise scales, above which the Laplace noise on this number of bins is with this probability.
 
     The sum is the difference of two gamma variables of this shape, whose tail is a polynomial times an exponential.
 

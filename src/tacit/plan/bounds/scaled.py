@@ -58,7 +58,7 @@ class KnownSizes:
     found: tuple[Fact, ...]  # the rounds that found the groups
     declaration: Declaration
     spend: Spend
-    totals: tuple[Reading | None, ...] = ()  # of each vector: what its L1 profile tells, under its ceilings
+    totals: tuple[Reading | None, ...] = ()  # of each vector: its L1 profile under its ceilings
     ceilings: tuple[Fact, ...] = ()  # those that lowered one
     of_all_rows: tuple[bool, ...] = ()  # of each vector: whether its rounds are, though fewer rows are asked about
 

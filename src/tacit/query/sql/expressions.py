@@ -145,7 +145,7 @@ def _parted(*parts: str) -> ReadCall:
 
 
 def _listed(*ignored: str) -> ReadCall:
-    """Return the reader of a call of a first argument and a list of others; `ignored` parts have no meaning for us."""
+    """Return the reader of a call of a first argument and a list of others; `ignored` parts mean nothing to us."""
 
     def read_call(reader: Reader, node: exp.Expr, name: str) -> Expression:
         only(node, "this", "expressions", *ignored)
