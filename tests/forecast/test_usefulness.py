@@ -1,5 +1,6 @@
 """What is foreseen to be of no use is said and refused before its charge, by released and public numbers only."""
 
+import re
 from dataclasses import replace
 from fractions import Fraction
 
@@ -115,3 +116,12 @@ def test_the_first_plan_has_a_range_from_public_numbers_and_the_answer_is_near_i
     assert "Closer at the same ε: " in text
     assert "ask n by itself: about ± " in text
     assert text == str(opened().group_by("g").agg(n=tacit.count(), m=tacit.mean("x")).plan(epsilon=1)), "no row is read"
+
+
+def test_the_first_plan_of_a_sum_is_about_a_thousand_people_whatever_is_asked_beside_it():
+    """Noise of a cap that one person reaches, beside what a thousand people add up to: about 3 divided by 1,000."""
+    questions = [opened().group_by("g").sum("x"), opened().group_by("g").agg(s=tacit.sum("x"), m=tacit.mean("x"))]
+    texts = [str(question.plan(epsilon=1)) for question in questions]
+    alone, beside = (float(re.search(r"about ± ([0-9.]+) %.* of the sum", text)[1]) for text in texts)
+    assert 0.3 < alone < 3
+    assert alone < 2 * beside < 20

@@ -20,6 +20,7 @@ from tacit.forecast.target import (
     nothing_is_believed,
     quantile_reach,
     rows_for_correlation,
+    sum_by_people,
     two_digits,
 )
 from tacit.noise import warning
@@ -451,7 +452,8 @@ def _error_words(output: PlannedOutput, plan: Plan, rows: int, confidence: Fract
     if is_scaled(output, plan):
         found = foreseen_error(output, plan, confidence, rows=size)
         if isinstance(output, Sum):
-            return found.whole / found.size if found.size else None
+            about = found.size if (mass := sum_by_people(output, plan, PEOPLE)) is None else mass
+            return found.whole / about if about else None
         if isinstance(output, Mean) and is_range_made_up(output, plan):
             return found.whole / width if (width := foreseen_range(output, plan)) else None
         return found.whole

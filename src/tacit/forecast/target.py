@@ -119,6 +119,14 @@ def noise_of_moment(
     return max(rows, outlook.noise(output.release) / root) if root > 0 else math.inf
 
 
+def sum_by_people(output: Sum, plan: Plan, people: int) -> float | None:
+    """Return about how much some people's values add up to; None beside a mean, where rows decide it."""
+    vector = None if plan.scaling is None else plan.scaling.vectors[output.release]
+    if vector is None or vector.rows is not None or vector.outlook is None or vector.outlook.people <= 0:
+        return None
+    return people * vector.outlook.mass / vector.outlook.people * float(plan.measured[output.column].step)
+
+
 def foreseen_range(output: Mean, plan: Plan) -> float:
     """Return about how wide the range of a mean's values is, if they spread evenly over it."""
     outlook = _Outlooks(plan, Fraction(1, 2), None)
