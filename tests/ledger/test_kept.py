@@ -82,8 +82,14 @@ def test_a_request_without_an_answer_stays_dead_and_a_refusal_a_refusal(ledger, 
         ledger.reserve(pay, events, question_key="no answer", request_id="r-dead")
     with pytest.raises(BudgetExceeded) as refused:
         ledger.reserve(pay, events, question_key="too much")
-    before = kept["answers"]["refused"].replace("e-0", "e-")  # 1e-06 is written 1e-6 since, and the end has other words
-    assert str(refused.value).partition("; no charge")[0] == before.partition("; nothing was charged")[0]
+    before = kept["answers"]["refused"].replace(
+        "e-0", "e-"
+    )  # 1e-06 is written 1e-6 since, and what is left in two digits
+    said, told = (text.partition("; left: ")[0] for text in (str(refused.value), before))
+    assert said == told
+    assert "; left: ε = 0.2, δ = 9.9e-7 with Laplace noise, or ε = 0.97, δ = 9.7e-7 with Gaussian noise" in str(
+        refused.value
+    )
 
 
 def test_it_is_charged_on_and_every_budget_counts_from_where_it_was(ledger, kept):

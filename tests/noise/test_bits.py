@@ -151,6 +151,7 @@ def test_a_child_forked_while_a_table_is_built_can_still_draw():
 # Who reads words outside noise, and for what: as they come, or to draw a place by exact weights.
 WORD_READERS = {
     "auditing/selftest.py": "whether two streams differ",
+    "learning/synthetic/field.py": "cells of made-up rows, by the law of a released model",
     "local/client.py": "ids of reports",
     "local/collector.py": "which reports a sample keeps",
     "local/poisoning.py": "an order",
