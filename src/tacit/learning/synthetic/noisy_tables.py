@@ -26,7 +26,7 @@ from tacit.learning.synthetic.pair_choice import PAIR_WEIGHT, Candidates, Pair, 
 from tacit.learning.synthetic.row_rules import RowRule, possible_bins, read_rules
 from tacit.learning.undeclared import FitPlan, known_columns
 from tacit.plan import UNIT, CodedPlan, PairDistances, PairTables, count_moves_squared
-from tacit.privacy import Flags, Floats, GaussianNoise, Integers, Number
+from tacit.privacy import Flags, Floats, GaussianNoise, Integers, Number, brief
 
 # The parts of the loss: counts of columns, distances of pairs, tables of pairs.
 FOR_COLUMNS, FOR_DISTANCES = Fraction(12, 100), Fraction(12, 100)
@@ -149,7 +149,7 @@ def _rows_plan_text(
         f"Distances of {len(design.pairs)} pairs of columns from independence: ± {1.96 * of_distance:,.0f} people.",
         f"Tables of chosen pairs: if {some} are chosen, ± {1.96 * of_pair * sqrt(some):,.0f} people a cell.",
         "Other pairs, and three columns at once, follow only through chosen pairs.",
-        f"Cost: ε {epsilon:.2g} at δ {delta:.2g}, whatever the rows hold; all rows and tables are then free.",
+        f"Cost: ε {brief(epsilon)} at δ {brief(delta)}, whatever the rows hold; all rows and tables are then free.",
     ]
     lines += [learned] if learned else []
     return printable("\n".join(lines), keeping="\n")
