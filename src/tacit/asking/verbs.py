@@ -46,7 +46,7 @@ WORDS = {
     "running": "a running count is started where the rows are: in Python there, or tacit running",
     "answer": "ask for an aggregate first: table.count().answer(epsilon=1)",
     "plan": "ask for an aggregate first: table.count().plan(epsilon=1)",
-    "synthesize": "rows are made by whoever has the data: tacit synthesize, or tacit.table(...).synthesize(epsilon=1)",
+    "synthesize": "rows are made where the data is: tacit synthesize, or tacit.table(...).synthesize(epsilon=1)",
     "plot": "draw an answer: table.count().answer(epsilon=1).plot('count.png')",
     **dict.fromkeys(
         ("head", "tail", "sample", "limit", "show", "collect", "fetch", "execute", "rows", "loc", "iloc"), _ROWS
