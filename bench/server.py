@@ -69,7 +69,7 @@ def results() -> Iterator[Figure | Seconds | Absent]:
     """Start a server, and yield what it does under load."""
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
-        _write(home)
+        write_tables(home)
         tokens = people(home, ANALYSTS)
         yield Seconds("start, with its tables open", min(_start_seconds(home) for _ in range(3)), 2.0)
         with serving(home) as server:
@@ -87,6 +87,7 @@ class Server:
 
     address: str
     process: int
+    postgres: str = ""  # the address of PostgreSQL's protocol
 
     def processor_seconds(self) -> float:
         """Return the processor time of its processes so far."""
@@ -221,11 +222,11 @@ def _seconds(text: str) -> float:
 
 
 @contextmanager
-def serving(home: Path) -> Iterator[Server]:
+def serving(home: Path, *words: str) -> Iterator[Server]:
     # as it is where it was installed: modules are compiled to bytecode once
     compiled = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(home / "bytecode")}
     process = subprocess.Popen(
-        [sys.executable, "-c", SERVING, "--turns", str(TURNS)],
+        [sys.executable, "-c", SERVING, "--turns", str(TURNS), *words],
         cwd=home,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,  # a line for each request
@@ -233,8 +234,10 @@ def serving(home: Path) -> Iterator[Server]:
         env={**os.environ, **compiled},
     )
     try:
-        line = "" if process.stdout is None else process.stdout.readline()
-        yield Server(line.split()[-1], process.pid)
+        lines = (
+            [] if process.stdout is None else [process.stdout.readline() for _ in range(1 + ("--postgres" in words))]
+        )
+        yield Server(lines[0].split()[-1], process.pid, *(each.split()[-1] for each in lines[1:]))
     finally:
         process.terminate()
         process.wait()
@@ -248,7 +251,7 @@ def _start_seconds(home: Path) -> float:
         return time.monotonic() - began
 
 
-def _write(home: Path) -> None:
+def write_tables(home: Path) -> None:
     number = np.arange(ROWS)
     columns = {"patient": number, "ward": np.array(list("ABC"))[number % 3], "days": number % 30}
     pq.write_table(pa.table(columns), home / "visits.parquet")

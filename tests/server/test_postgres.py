@@ -572,3 +572,26 @@ def test_no_rows_at_all_look_like_any_rows(open_house: Callable[..., House], fol
     assert reply.columns == [("ward", TEXT), ("n", INT8), ("n_low", INT8), ("n_high", INT8)]
     assert len(reply.rows) == 3
     assert Fraction(reply.rows[0][2] or 0) <= 0
+
+
+def test_a_text_is_read_once_for_a_person_and_again_for_another(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tacit.query import PostgresSelect
+
+    read: list[str] = []
+    usual = PostgresSelect.read
+    monkeypatch.setattr(PostgresSelect, "read", lambda text: [read.append(text), usual(text)][1])
+    monkeypatch.setattr("tacit.server.postgres.statements.READ_MAX", 4)
+
+    async def dialogue(port: Port) -> None:
+        ada, ben = await port.signed_in(), await port.signed_in("tacit_ben", user="ben")
+        for client in (ada, ada, ben, ben):
+            assert (await client.ask("SELECT 1")).rows == [("1",)]
+        assert len(read) == 2
+        for number in range(9):
+            await ada.ask(f"SELECT {number}")
+        kept = port.door.statements._read
+        assert len(kept) == 4
+        await ada.ask(f"SELECT '{'x' * 5_000}'")
+        assert all(len(text) < 100 for _, _, text in kept)
+
+    talk(house, dialogue)

@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from fractions import Fraction
+from functools import cached_property
 from typing import ClassVar, Self
 
 import sqlglot
@@ -162,15 +163,20 @@ class PostgresSelect:
 
         No constant can change the other words: those are the same with 'x' in place of each text.
         """
-        written = self._written(constants)
         if not self.parameters:
-            return self.text if _words(self.text) == _words(written) else written
+            return self._own_words
+        written = self._written(constants)
         plain = self._written(["x" if isinstance(each, str) else each for each in constants])
         texts = {token.text for token in tokens_of(written) if token.token_type == TokenType.STRING}
         used = {each for each in constants[: self.parameters] if isinstance(each, str)}
         if _word_kinds(written) != _word_kinds(plain) or not used <= texts:
             raise QueryRefused("a parameter cannot be read safely here\nhint: write the value itself")
         return written
+
+    @cached_property
+    def _own_words(self) -> str:
+        written = self._written(())
+        return self.text if _words(self.text) == _words(written) else written
 
     def with_constants(self, constants: Sequence[Constant]) -> exp.Expr:
         """Return its tree with a constant in place of each parameter."""

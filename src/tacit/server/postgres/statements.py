@@ -7,9 +7,9 @@ do nothing.
 
 import json
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from tacit.answer import answer_from, closing_lines
 from tacit.errors import InvalidParameter, QueryRefused, TacitError
@@ -28,6 +28,9 @@ from tacit.server.postgres.settings import Settings
 
 StatementText = tuple[str, tuple[str, ...], int]  # from its first word on; its first words; where it begins
 CATALOGS_MAX = 8
+READ_MAX = 100  # texts that are kept as they were read, and how long each may be
+READ_CHARACTERS_MAX = 4_000
+Found = TypeVar("Found")
 QUERIES = frozenset({"SELECT", "WITH", "VALUES", "TABLE", "("})
 TAGS = {
     "BEGIN": "BEGIN",
@@ -71,10 +74,11 @@ class Statements:
 
     desk: Desk
     _catalogs: "OrderedDict[Any, PublicCatalog]" = field(default_factory=OrderedDict, init=False)
+    _read: "OrderedDict[Any, Any]" = field(default_factory=OrderedDict, init=False)
 
     async def split(self, person: Person, text: str) -> list[StatementText]:
         """Return the statements of a text."""
-        return await self.desk.free(person, lambda: PostgresSelect.statements(text))
+        return await self._kept(person, text, PostgresSelect.statements)
 
     async def read(self, person: Person, given: StatementText) -> ClientStatement:
         """Read one statement."""
@@ -88,8 +92,22 @@ class Statements:
             text = text[len("VERBOSE") :] if asked.words[1:2] == ("VERBOSE",) else text
         if not is_plan and asked.first not in QUERIES:
             return asked
-        select = await self.desk.free(person, lambda: PostgresSelect.read(text))
+        select = await self._kept(person, text, PostgresSelect.read)
         return replace(asked, select=select, table=self._about(person, select), is_plan=is_plan)
+
+    async def _kept(self, person: Person, text: str, read: Callable[[str], Found]) -> Found:
+        """Read a text once for a person; for others again, or the time would reveal that it was asked."""
+        key = (person.name, read, text)
+        if key not in self._read:
+            found = await self.desk.free(person, lambda: read(text))
+            if len(text) > READ_CHARACTERS_MAX:
+                return found
+            self._read[key] = found
+            while len(self._read) > READ_MAX:
+                self._read.popitem(last=False)
+        self._read.move_to_end(key)
+        kept: Found = self._read[key]
+        return kept
 
     def _about(self, person: Person, select: PostgresSelect) -> str | None:
         """Return the first table of a SELECT that this person may ask about, under its declared name."""
