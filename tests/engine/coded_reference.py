@@ -1,6 +1,7 @@
 """What coded rows add up to, said again row by row in Python's own integers and fractions: the slow oracle."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from math import isqrt
 from typing import Any
@@ -32,6 +33,10 @@ def steps_of(value: Any, grid: Measured) -> int | None:
 def cell_of(row: Row, plan: CodedPlan, index: int) -> int:
     """Return the cell of a row in a column."""
     column = plan.columns[index]
+    if column.of == "unit":
+        return max(place for place, edge in enumerate(column.edges) if edge <= row["_own"][1])
+    if column.of == "before":
+        return column.cells - 1 if row["_own"][0] is None else cell_of(row["_own"][0], _as_row(plan, index), index)
     value = row[column.expression.name]  # type: ignore[union-attr]
     if column.measured is None:
         return column.listed.index(value) if value in column.listed else column.cells - 1
@@ -41,10 +46,25 @@ def cell_of(row: Row, plan: CodedPlan, index: int) -> int:
     return max(place for place, edge in enumerate(column.edges) if edge <= steps)
 
 
-def counts(table: pa.Table, plan: CodedPlan) -> list[int]:
+def _as_row(plan: CodedPlan, index: int) -> CodedPlan:
+    columns = list(plan.columns)
+    columns[index] = replace(columns[index], of="row")
+    return replace(plan, columns=tuple(columns))
+
+
+def beside_rows_before(table: pa.Table, plan: CodedPlan, order: Callable[[Row], Any]) -> list[tuple[Row, int]]:
+    """Return the rows that count, each beside the row before in an order and its unit's number of rows."""
+    found, last = [], dict[Any, Row]()
+    for row, alike in sorted(rows_of(table, plan), key=lambda each: order(each[0])):
+        found.append(({**row, "_own": (last.get(row[plan.unit]), alike)}, alike))
+        last[row[plan.unit]] = row
+    return found
+
+
+def counts(table: pa.Table, plan: CodedPlan, rows: list[tuple[Row, int]] | None = None) -> list[int]:
     """Return the weight of units in each cell."""
     found = [[0] * column.cells for column in plan.columns]
-    for row, alike in rows_of(table, plan):
+    for row, alike in rows_of(table, plan) if rows is None else rows:
         for index, block in enumerate(found):
             block[cell_of(row, plan, index)] += UNIT // alike
     return [number for block in found for number in block]

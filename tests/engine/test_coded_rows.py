@@ -55,6 +55,33 @@ def test_every_engine_counts_the_oracles_cells(engine):
     assert exact(table, plan, CodedRows.counts) == reference.counts(ROWS, plan)
 
 
+def with_rows_before(plan: CodedPlan) -> CodedPlan:
+    """Return a plan with the number of rows, and age, pay and sex of the row before, in the order of age."""
+    before = (replace(plan.columns[at], of="before") for at in range(3))
+    number = CodedColumn("rows", Column("person"), edges=(1, 2, 3), of="unit")
+    return replace(plan, columns=(*plan.columns, number, *before), order=0)
+
+
+def test_every_engine_reads_the_row_before_and_the_number_of_rows(engine):
+    table = engine(ROWS, unit="person", columns=COLUMNS)
+    plan = with_rows_before(plan_of(table))
+    by_age = reference.beside_rows_before(
+        ROWS, plan, lambda row: -1 if row["age"] is None else min(max(row["age"], 0), 9)
+    )
+    assert exact(table, plan, CodedRows.counts) == reference.counts(ROWS, plan, by_age)
+
+
+def test_the_row_before_is_the_units_own_and_alike_rows_change_nothing():
+    """The order of the table's rows changes no count, even if some rows of a unit are alike."""
+    twice = pa.concat_tables([ROWS, ROWS.slice(0, 6)])
+    found = set()
+    for seed in range(4):
+        order = np.random.default_rng(seed).permutation(len(twice))
+        table = people(twice.take(pa.array(order)))
+        found.add(tuple(exact(table, with_rows_before(plan_of(table)), CodedRows.counts)))
+    assert len(found) == 1
+
+
 @pytest.mark.parametrize("link", LINKS)
 @pytest.mark.parametrize("unit", ["person", None])
 def test_residuals_are_the_oracles(link, unit):

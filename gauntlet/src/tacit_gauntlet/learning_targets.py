@@ -13,6 +13,7 @@ LEARNING_TARGETS: dict[str, str | tuple[str, ...]] = {
     "Rounds.distances": "tacit.learning.rounds:Rounds.distances",
     "choice of pairs": "tacit.learning.synthetic.noisy_tables:chosen_pairs",
     "counts by pairs": "tacit.engine.coded.coded_rows:add_pairs",
+    "rows before": "tacit.engine.coded.coding_rows:_beside_rows_before",
     "values of made-up rows": "tacit.learning.synthetic.made_columns:MadeColumn.values",
     "people of made-up rows": "tacit.learning.synthetic.noisy_tables:RowsState.total",
     "Scores.moves_squared": "tacit.plan.coded:Scores.moves_squared",

@@ -3,7 +3,7 @@
 The rows are made in the room `learning`, which the core does without: it is loaded when rows are asked for.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -29,6 +29,8 @@ class Synthesis:
         columns: Iterable[str] | Mapping[str, Any] | None = None,
         target: str | None = None,
         rules: Iterable[str] = (),
+        once: Sequence[str] | None = None,
+        order: str | None = None,
         learn: Learn = None,
         analyst: str | None = None,
         request_id: str | None = None,
@@ -37,8 +39,9 @@ class Synthesis:
 
         `columns` are all but the unit's if they are not named; a dict gives dates and times their public range, as in
         {"day": ("2026-01-01", "2026-12-31"), "ward": None}. `target` is a column that matters twice. Made-up rows keep
-        the `rules`, such as ["discharged >= admitted"]. The same call again is free and gives the same tables.
-        Undeclared ranges and keys are learned first.
+        the `rules`, such as ["discharged >= admitted"]. With `once`, the columns that a person has once (or []), people
+        get several rows, in the `order` of a column. The same call again is free and gives the same tables. Undeclared
+        ranges and keys are learned first.
         """
         from tacit.learning import MadeRows
 
@@ -50,6 +53,8 @@ class Synthesis:
             columns=columns,
             target=target,
             rules=rules,
+            once=once,
+            order=order,
             learn=learn,
             analyst=analyst,
         )
@@ -63,6 +68,8 @@ class Synthesis:
         columns: Iterable[str] | Mapping[str, Any] | None = None,
         target: str | None = None,
         rules: Iterable[str] = (),
+        once: Sequence[str] | None = None,
+        order: str | None = None,
         learn: Learn = None,
         analyst: str | None = None,
     ) -> Any:
@@ -70,7 +77,16 @@ class Synthesis:
         from tacit.learning import MadeRows
 
         return MadeRows.plan_of(
-            self.table, epsilon, delta, columns=columns, target=target, rules=rules, learn=learn, analyst=analyst
+            self.table,
+            epsilon,
+            delta,
+            columns=columns,
+            target=target,
+            rules=rules,
+            once=once,
+            order=order,
+            learn=learn,
+            analyst=analyst,
         )
 
     def __repr__(self) -> str:

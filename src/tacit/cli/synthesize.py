@@ -5,6 +5,7 @@ Without a file the rows are only planned, which is free.
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from tacit.cli.options import (
     TableOptions,
@@ -30,6 +31,8 @@ def synthesize(
     dates: Repeated = option("COLUMN=A:B", help="The public range of a column of dates or times. Can be repeated."),
     target: str | None = option("COLUMN", help="A column that matters twice, for models that predict it."),
     rule: Repeated = option("CONDITION", help="A rule that made-up rows keep. Can be repeated."),
+    once: str | None = option("NAMES", help="Make several rows a person: the columns that a person has once, or ''."),
+    order: str | None = option("COLUMN", help="With --once: the column by which a person's rows are in order."),
     out: str | None = option("FILE", help="The Parquet file to write; without it the rows are planned, for free."),
     count: int | None = option("N", help="How many rows to write; the noisy number of people if left out."),
     save: str | None = option("FILE", help="A file of JSON for the noisy tables, from which more rows can be made."),
@@ -41,12 +44,18 @@ def synthesize(
     """
     with working("making rows"):
         table, _ = open_table(options, opening(), to_plan=out is None)
-        named, kept = _columns(columns, dates or ()), rule or ()
+        words: dict[str, Any] = {
+            "columns": _columns(columns, dates or ()),
+            "target": target,
+            "rules": rule or (),
+            "once": None if once is None else [name.strip() for name in once.split(",") if name.strip()],
+            "order": order,
+            "analyst": options.analyst,
+        }
         if out is None:
-            plan = table.synthesize.plan(epsilon, columns=named, target=target, rules=kept, analyst=options.analyst)
-            shown = str(plan)
+            shown = str(table.synthesize.plan(epsilon, **words))
         else:
-            made = table.synthesize(epsilon, columns=named, target=target, rules=kept, analyst=options.analyst)
+            made = table.synthesize(epsilon, **words)
             made.to_parquet(out, count)
             if save is not None:
                 made.save(save)

@@ -144,10 +144,11 @@ def _read_rows(record: Mapping[str, Any]) -> MadeRows:
     state = from_record(RowsState, record["state"])
     receipt = None if record["receipt"] is None else from_record(Receipt, record["receipt"])
     rows = MadeRows(state, from_record(ApproximateLoss, record["loss"]), receipt, str(record["learned"]))
-    columns = state.design.columns
-    if len(state.bins) != len(columns) or any(
-        len(of_cells) != column.feature.cells or of_cells.min() < 0 or of_cells.max() >= column.feature.cells
-        for column, of_cells in zip(columns, state.bins, strict=True)
+    design = state.design
+    sizes = [column.cells for column in design.coded_columns]
+    if len(state.noisy["bins"]) != design.singles or any(
+        len(of_cells) != cells or of_cells.min() < 0 or of_cells.max() >= cells
+        for cells, of_cells in zip(sizes, state.bins, strict=True)
     ):
         raise InvalidParameter(NOT_A_MODEL)
     rows.rows(0)  # fits the field

@@ -45,6 +45,8 @@ class CodedColumn:
     """A column as cells of a public grid; the last cell is for NULL, unlisted values and other types.
 
     Cell i holds listed[i], or of `measured` edges[i] <= steps above the range's low end < edges[i + 1], clamped.
+    With of="before" it is the cell of the row before, of the same unit; first rows have one more cell, after the last.
+    With of="unit" it is the unit's number of rows: cell i holds edges[i] <= rows < edges[i + 1], the last cell more.
     """
 
     name: str
@@ -52,8 +54,13 @@ class CodedColumn:
     listed: tuple[Scalar, ...] = ()
     measured: Measured | None = None
     edges: tuple[int, ...] = ()
+    of: Literal["row", "before", "unit"] = "row"
 
     def __post_init__(self) -> None:
+        if self.of == "unit":
+            if self.edges[:1] != (1,) or any(low >= high for low, high in pairwise(self.edges)):
+                raise InvalidParameter("the cells of a number of rows must rise from 1")
+            return
         if (self.measured is None) == (not self.listed):
             raise InvalidParameter(
                 f"column '{self.name}' must have either listed values or a range\nhint: declare its keys or its range"
@@ -78,19 +85,25 @@ class CodedColumn:
     @property
     def cells(self) -> int:
         """How many cells it has, the last one included."""
-        return len(self.listed) + 1 if self.measured is None else len(self.edges)
+        return (len(self.listed) + 1 if self.listed else len(self.edges)) + (self.of == "before")
 
 
 @dataclass(frozen=True)
 class CodedPlan:
-    """The rows and columns that a model is learned from; `values` are ranged numbers kept in whole steps."""
+    """The rows and columns that a model is learned from; `values` are ranged numbers kept in whole steps.
+
+    A unit's rows are in the order of the column at `order`, and equal ones in that of all columns.
+    """
 
     unit: str | None  # None: every row is a unit
     where: Expression | None
     columns: tuple[CodedColumn, ...]
     values: tuple[Measured, ...] = ()
+    order: int | None = None
 
     def __post_init__(self) -> None:
+        if self.unit is None and any(column.of != "row" for column in self.columns):
+            raise InvalidParameter("only a unit with a column of its own has a row before, or a number of rows")
         if not 1 <= len(self.columns) + len(self.values) <= COLUMNS_MOST:
             raise InvalidParameter(f"a model has between 1 and {COLUMNS_MOST} columns\nhint: name fewer features")
 

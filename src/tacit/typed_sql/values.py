@@ -223,6 +223,7 @@ class Typed:
     count = _method("COUNT", INT64)
     min, max = _method("MIN"), _method("MAX")
     arbitrary = _method("ANY_VALUE")  # of some row, not NULL if there is one
+    before = _method("LAG")  # of the row before in a window, NULL in the first
 
     def nunique(self) -> "Typed":
         return Typed(("COUNT(DISTINCT ", self, ")"), INT64)

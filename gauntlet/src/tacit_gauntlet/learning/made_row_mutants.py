@@ -95,3 +95,13 @@ def rows_that_weigh_one() -> Iterator[None]:
 
     with planted("counts by pairs", add):
         yield
+
+
+@mutant("the row before is anybody's", killed_by="M03", published="window functions without PARTITION BY the person")
+@contextmanager
+def rows_before_of_others() -> Iterator[None]:
+    def beside(plan: Any, rows: Any) -> Any:
+        return original("rows before")(plan, rows.mutate(unit=rows["unit"].hash() * 0))
+
+    with planted("rows before", beside):
+        yield

@@ -177,6 +177,9 @@ MODELS: dict[str, Callable[[Table], Any]] = {
     "a count": _regressor("visits", "poisson"),
     "a line": lambda table: LinearRegression(epsilon=EPSILON).fit(table, target="hours", features=FEATURES),
     "made-up rows": lambda table: table.synthesize(epsilon=EPSILON, columns=[*FEATURES, "buys"]),
+    "made-up rows of people": lambda table: table.synthesize(
+        epsilon=EPSILON, columns=["age", "ward", "buys"], once=["buys"], order="age"
+    ),
     "components": lambda table: PCA(epsilon=EPSILON).fit(table, features=["age", "pay", "hours"]),
 }
 SCORES: dict[str, Callable[[Table], Any]] = {

@@ -24,7 +24,7 @@ from tacit.query import INT_LEAST, INT_MOST, Expression, Kind, Value, columns_of
 from tacit.tables import Source, keys_to_arrow
 
 BATCH_ROWS = 1 << 18
-ROWS_OF_UNIT, LISTED, PLACE = "rows_of_unit", "listed", "place"
+ROWS_OF_UNIT, LISTED, PLACE, INDEX = "rows_of_unit", "listed", "place", "index_in_unit"
 # Every row's number is below this, so that a division by this, or by any more rows, gives 0.
 ROWS_MOST = (1 << 31) - 1
 # Values are compared with those of a list one by one; a longer list is joined.
@@ -110,9 +110,9 @@ def read_blocks(plan: CodedPlan, source: Source, kinds: Mapping[str, Kind]) -> I
 
 def is_plain(column: CodedColumn, kinds: Mapping[str, Kind]) -> bool:
     """Whether arrays place a column's listed values as the engine would; decided by public facts."""
-    kind = kind_of(column.expression, kinds).type
-    if column.measured is not None:
+    if column.listed == ():
         return False
+    kind = kind_of(column.expression, kinds).type
     if kind == "int":
         return all(isinstance(each, int) and INT_LEAST <= each <= INT_MOST for each in column.listed)
     return kind in ("text", "bool")
@@ -127,7 +127,7 @@ def coded_relation(
     columns = {
         _column_name(plan, at): to_sql(column.expression, kept, kinds) if at in lists else _coded(column, kept, kinds)
         for at, column in enumerate(plan.columns)
-        if _first_alike(plan, at) == at
+        if _first_alike(plan, at) == at and column.of != "unit"
     }
     columns |= {_kept_name(at): _steps(value.expression, value, kept, kinds) for at, value in enumerate(plan.values)}
     if plan.unit is not None:
@@ -139,7 +139,35 @@ def coded_relation(
     if plan.unit is None:
         return rows
     alike = sql.least(rows.count().over(sql.window(group_by=[UNIT])), sql.literal(ROWS_MOST, "int64"))
-    return rows.mutate(**{ROWS_OF_UNIT: alike.cast("int32")}).drop(UNIT)
+    return _beside_rows_before(plan, rows.mutate(**{ROWS_OF_UNIT: alike.cast("int32")})).drop(UNIT)
+
+
+def _beside_rows_before(plan: CodedPlan, rows: sql.Relation) -> sql.Relation:
+    """Return rows beside the values of the row before, of the same unit: its own values in the first row.
+
+    Rows that are equal in the ordering column are in a mixed order, by a hash of the unit and of their values. Rows
+    that are alike in all columns change places without effect: the values depend on the unit's own rows only.
+    """
+    before = {_column_name(plan, at) for at, column in enumerate(plan.columns) if column.of == "before"}
+    if not before:
+        return rows
+    names = sorted({_column_name(plan, at) for at, column in enumerate(plan.columns) if column.of != "unit"})
+    alike = rows.mutate(**{INDEX: sql.row_number().over(sql.window(group_by=[UNIT, *names]))})
+    mixed = sql.struct({name: alike[name] for name in (UNIT, INDEX, *names)}).hash()
+    first = [] if plan.order is None else [alike[_column_name(plan, plan.order)]]
+    order = [*first, mixed, *(alike[name] for name in names)]
+    rows = alike.mutate(**{INDEX: sql.row_number().over(sql.window(group_by=[UNIT], order_by=order))})
+    is_first = rows[INDEX] == sql.literal(0, "int64")
+    ordered = sql.window(group_by=[UNIT], order_by=[rows[INDEX]])
+    found = {
+        _before(name): sql.cases((is_first, rows[name]), else_=rows[name].before().over(ordered))
+        for name in sorted(before)
+    }
+    return rows.mutate(**found)
+
+
+def _before(name: str) -> str:
+    return f"before_{name}"
 
 
 def _joined_blocks(rows: sql.Relation, name: str, listed: sql.Relation, last: int) -> sql.Relation:
@@ -193,10 +221,19 @@ def _block(plan: CodedPlan, batch: pa.RecordBatch, readers: "list[_Reader]") -> 
     steps: dict[str, NDArray[Any]] = {}  # of columns that are read once for several grids
     cells = []
     for at, reader in enumerate(readers):
-        name = _column_name(plan, at)
+        if reader.column.of == "unit":
+            edges = np.array(reader.column.edges)
+            rows = np.searchsorted(edges, cells_of(batch.column(ROWS_OF_UNIT)), side="right") - 1
+            cells.append(rows.astype(reader.type))
+            continue
+        is_before = reader.column.of == "before"
+        name = _before(_column_name(plan, at)) if is_before else _column_name(plan, at)
         if name not in steps:
             steps[name] = reader.steps(batch.column(name))
-        cells.append(reader.cells(steps[name]))
+        found = reader.cells(steps[name])
+        if is_before:
+            found = np.where(cells_of(batch.column(INDEX)) == 0, reader.type(reader.column.cells - 1), found)
+        cells.append(found)
     values = tuple(np.array(cells_of(batch.column(_kept_name(at)))) for at in range(len(plan.values)))
     if plan.unit is None:
         return Block(tuple(cells), values, None, len(batch))
@@ -212,7 +249,7 @@ class _Reader:
         self.lookup: Cells | None = None  # the cell of each number of steps, and last the cell of none
         if column.measured is not None and column.measured.height <= LOOKUP_MOST:
             self.lookup = np.repeat(
-                np.arange(column.cells, dtype=self.type), np.diff([*column.edges, column.edges[-1] + 1])
+                np.arange(len(column.edges), dtype=self.type), np.diff([*column.edges, column.edges[-1] + 1])
             )
 
     def steps(self, found: pa.Array) -> NDArray[Any]:
@@ -232,5 +269,5 @@ class _Reader:
             looked_up: Cells = self.lookup[steps]  # -1 is the last
             return looked_up
         places = np.searchsorted(np.array(self.column.edges, dtype=np.int64), steps, side="right") - 1
-        places[steps < 0] = self.column.cells - 1
+        places[steps < 0] = len(self.column.edges) - 1
         return places.astype(self.type)

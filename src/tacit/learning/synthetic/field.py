@@ -16,6 +16,11 @@ from tacit.privacy import Flags, Floats, Integers
 
 Clique = tuple[int, ...]
 
+# Rows are completed some at a time, with about this many numbers in memory.
+CELLS_AT_ONCE = 1 << 22
+# Of rows that no law makes possible, every cell is as likely.
+TINY = 1e-300
+
 
 def triangulated(sizes: Sequence[int], tables: Iterable[Collection[int]], limit: float = np.inf) -> list[Clique] | None:
     """Return the cliques of a triangulated graph, by least-weight elimination; None if one has more cells than limit.
@@ -188,6 +193,52 @@ class Field:
                 rows[order, column] = cells % tree.sizes[column]
                 cells //= tree.sizes[column]
         return rows
+
+    def completed(self, rows: Integers, known: Collection[int], bits: Keystream) -> Integers:
+        """Draw the other columns of rows, each row given its cells of the known columns: (rows, columns)."""
+        free = sum(prod(self.tree.sizes[each] for each in clique if each not in known) for clique in self.tree.cliques)
+        size = max(1, CELLS_AT_ONCE // free)
+        pieces = [_completed(self, rows[start : start + size], known, bits) for start in range(0, len(rows), size)]
+        return np.concatenate([rows[:0], *pieces])
+
+
+def _completed(field: Field, rows: Integers, known: Collection[int], bits: Keystream) -> Integers:
+    """Draw columns given others: weights go to the root, and cells are drawn from there."""
+    tree, found, every = field.tree, rows.copy(), np.arange(len(rows))
+    frees = [tuple(column for column in clique if column not in known) for clique in tree.cliques]
+    weights: dict[int, Floats] = {}
+    messages: dict[int, list[tuple[Floats, Clique]]] = {at: [] for at in tree.order}
+    for at in reversed(tree.order):
+        clique, shared = tree.cliques[at], tree.shared[at]
+        law = field.laws[at]
+        if shared:
+            law = law * tree.spread(at, shared, quotient(np.ones(()), tree.summed(at, shared, law)))
+        given = [column for column in clique if column in known]
+        law = np.transpose(law, [clique.index(column) for column in (*given, *frees[at])])
+        weight = np.broadcast_to(law[tuple(rows[:, each] for each in given)], (len(rows), *law.shape[len(given) :]))
+        for message, over in messages[at]:
+            shape = tuple(tree.sizes[column] if column in over else 1 for column in frees[at])
+            weight = weight * message.reshape(len(rows), *shape)
+        weights[at] = weight
+        if tree.parents[at] >= 0:
+            out = tuple(axis + 1 for axis, column in enumerate(frees[at]) if column not in shared)
+            message = weight.sum(axis=out) if out else weight
+            over = tuple(column for column in frees[at] if column in shared)
+            whole = message.reshape(len(rows), -1).sum(axis=1).reshape(-1, *(1 for _ in over))
+            messages[tree.parents[at]].append((quotient(message, np.broadcast_to(whole, message.shape)), over))
+    for at in tree.order:
+        shared = tuple(column for column in frees[at] if column in tree.shared[at])
+        drawn = tuple(column for column in frees[at] if column not in shared)
+        if not drawn:
+            continue
+        axes = [0, *(frees[at].index(column) + 1 for column in (*shared, *drawn))]
+        weight = np.transpose(weights[at], axes)[(every, *(found[:, column] for column in shared))]
+        heights = np.cumsum(weight.reshape(len(rows), -1) + TINY, axis=1)
+        cells = (heights < (uniforms(len(rows), bits) * heights[:, -1])[:, None]).sum(axis=1)
+        for column in reversed(drawn):
+            found[:, column] = cells % tree.sizes[column]
+            cells //= tree.sizes[column]
+    return found
 
 
 def uniforms(count: int, bits: Keystream) -> Floats:

@@ -51,7 +51,7 @@ def fitted(
     people = max(total, 1.0)
     wanted = np.concatenate([np.asarray(each.counts, dtype=np.float64).ravel() for each in tables]) / people
     slack = (
-        SLACK * np.concatenate([np.full(size, each.sigma) for each, size in zip(tables, cells, strict=True)]) / people
+        SLACK * np.concatenate([np.zeros(size) + each.sigma for each, size in zip(tables, cells, strict=True)]) / people
     )
     barred = [np.zeros(tree.shape(at)) for at in range(len(tree.cliques))]
     for columns, allowed in possible.items():

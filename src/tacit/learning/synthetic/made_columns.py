@@ -90,7 +90,7 @@ class MadeColumn:
         `shares` is how likely each fine cell is, as noisy counts have it.
         """
         last = self.feature.cells - 1
-        cells = _cells_within(bins, of_cells, shares, bits)
+        cells = cells_within(bins, of_cells, shares, bits)
         grid = self.feature.column.measured
         missing = cells == last
         if grid is None:
@@ -162,7 +162,7 @@ def _listed_bins(noisy: Floats, least: float) -> Integers:
     return of_cells
 
 
-def _cells_within(bins: Integers, of_cells: Integers, shares: Floats, bits: Keystream) -> Integers:
+def cells_within(bins: Integers, of_cells: Integers, shares: Floats, bits: Keystream) -> Integers:
     """Draw a fine cell for each row, by the shares of the cells in its bin."""
     order = np.argsort(of_cells, kind="stable")
     totals = np.bincount(of_cells, weights=shares)

@@ -20,6 +20,7 @@ from tacit.asking import Table, noise_for
 from tacit.errors import InvalidParameter, QueryRefused, printable
 from tacit.files import path_of
 from tacit.learning.rounds import Rounds, train
+from tacit.learning.synthetic.linked_rows import linked_rows
 from tacit.learning.synthetic.noisy_tables import RowsState, deviations, plan_of_rows, whole_guess
 from tacit.learning.synthetic.row_rules import keeping_rules
 from tacit.learning.synthetic.rows_report import NORMAL_95, RowsReport, TableError, report_of
@@ -75,7 +76,7 @@ class MadeRows:
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the columns."""
-        return self.state_.names
+        return tuple(column.name for column in self.state_.design.columns)
 
     @property
     def people(self) -> int:
@@ -83,11 +84,13 @@ class MadeRows:
         return max(round(self.state_.total), 0)
 
     def rows(self, count: int | None = None) -> pa.Table:
-        """Draw rows as an Arrow table, `count` of them or the noisy number of people; new ones at each call."""
+        """Draw rows as an Arrow table, `count` or those of the noisy number of people; new ones at each call."""
         wanted = self.people if count is None else whole(count, name="count", least=0)
         if wanted > ROWS_MOST:
             raise InvalidParameter(f"at most {ROWS_MOST:,} rows are drawn at once\nhint: made.rows(1_000_000)")
         rules = self.state_.design.rules
+        if self.state_.design.people is not None:
+            return linked_rows(self.state_, self.people if count is None else wanted, count)
         found = self._drawn_once(wanted)
         if not rules:
             return found
@@ -110,9 +113,7 @@ class MadeRows:
         """Draw rows, without regard to rules."""
         bits, state = Keystream(), self.state_
         cells = state.field.rows(wanted, bits)
-        columns = zip(state.design.columns, state.bins, state.shares, cells.T, strict=True)
-        found = {column.name: column.values(own, of_cells, shares, bits) for column, of_cells, shares, own in columns}
-        return pa.table(found)
+        return pa.table({name: state.values(at, cells[:, at], bits) for at, name in enumerate(self.columns)})
 
     @cached_property
     def _drawn(self) -> pa.Table:
@@ -138,7 +139,7 @@ class MadeRows:
 
     def crosstab(self, first: str, second: str) -> "Crosstab":
         """Return the counts by two columns with their ±: measured ones if the pair was chosen, else the model's."""
-        names, state = self.columns, self.state_
+        names, state = self.state_.names, self.state_
         for name in (first, second):
             if name not in names:
                 raise InvalidParameter(f"there is no column '{name}' here\nhint: the columns are {', '.join(names)}")
@@ -152,14 +153,14 @@ class MadeRows:
         if measured is not None:
             own = measured.counts if pair == inner else measured.counts.T
             noisy = tuple(tuple(float(each) for each in row) for row in own)
-        labels = [tuple(state.design.columns[at].words(state.bins[at])) for at in pair]
+        labels = [tuple(state.words(at)) for at in pair]
         return Crosstab(
             (first, second),
             (labels[0], labels[1]),
             tuple(tuple(float(each) for each in row) for row in (fitted if pair == inner else fitted.T)),
             noisy,
             None if measured is None else NORMAL_95 * float(np.max(measured.sigma)),
-            state.distances[inner] / max(state.total, 1) / 2,
+            state.distances.get(inner, 0.0) / max(state.total, 1) / 2,
             NORMAL_95 * deviations(state.events)[1] / max(state.total, 1) / 2,
         )
 

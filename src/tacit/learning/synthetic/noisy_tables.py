@@ -5,7 +5,7 @@ columns, and the tables of the chosen pairs. All else is post-processing (docs/p
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
 from itertools import combinations
@@ -21,11 +21,20 @@ from tacit.learning.features import Feature
 from tacit.learning.rounds import Rounds
 from tacit.learning.synthetic.field import Field
 from tacit.learning.synthetic.fitting import NoisyCounts, fitted
+from tacit.learning.synthetic.linked_rows import (
+    PeopleDesign,
+    bins_of_rows,
+    first_share,
+    people_design,
+    shares_of_rows,
+    words_of_rows,
+)
 from tacit.learning.synthetic.made_columns import MadeColumn, Range, cell_shares, made_columns, read_columns
 from tacit.learning.synthetic.pair_choice import PAIR_WEIGHT, Candidates, Pair, chosen_pairs
 from tacit.learning.synthetic.row_rules import RowRule, possible_bins, read_rules
 from tacit.learning.undeclared import FitPlan, known_columns
-from tacit.plan import UNIT, CodedPlan, PairDistances, PairTables, count_moves_squared
+from tacit.noise import Keystream
+from tacit.plan import UNIT, CodedColumn, CodedPlan, PairDistances, PairTables, count_moves_squared
 from tacit.privacy import Flags, Floats, GaussianNoise, Integers, Number, brief
 
 # The parts of the loss: counts of columns, distances of pairs, tables of pairs.
@@ -44,32 +53,66 @@ class RowsDesign:
     coarse: tuple[tuple[int, Feature, tuple[int, ...]], ...]
     target: int | None = None
     rules: tuple[RowRule, ...] = ()
+    people: PeopleDesign | None = None  # of rows that are held together
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
-        """The names of the columns."""
-        return tuple(column.name for column in self.columns)
+        """The names of all columns of the fit: of rows, then the number of rows and the row before."""
+        return tuple(
+            f"{each.name} of the row before" if each.of == "before" else each.name for each in self.coded_columns
+        )
 
     @property
+    def varying(self) -> tuple[int, ...]:
+        """The columns that differ between rows of one person."""
+        once = () if self.people is None else self.people.once
+        return tuple(at for at in range(len(self.columns)) if at not in once)
+
+    @property
+    def before(self) -> tuple[int, ...]:
+        """The columns of the row before, one for each that differs."""
+        return () if self.people is None else tuple(range(self.singles, self.singles + len(self.varying)))
+
+    @property
+    def known(self) -> tuple[int, ...]:
+        """The columns that a row follows from: the person's, the number of rows and those of the row before."""
+        return () if self.people is None else (*self.people.once, len(self.columns), *self.before)
+
+    @property
+    def singles(self) -> int:
+        """How many columns are counted by themselves: those of rows, and the number of rows."""
+        return len(self.columns) + (self.people is not None)
+
+    @cached_property
     def pairs(self) -> tuple[Pair, ...]:
         """All pairs of columns."""
-        return tuple(combinations(range(len(self.columns)), 2))
+        return tuple(combinations(range(self.singles + len(self.before)), 2))
 
     @property
-    def counted(self) -> int:
-        """How many columns of cells are counted, wide ones twice."""
-        return len(self.columns) + len(self.coarse)
+    def counted(self) -> list[int]:
+        """The coded columns of which cells are counted, wide ones twice."""
+        start = self.singles + len(self.before)
+        return [*range(self.singles), *range(start, start + len(self.coarse))]
+
+    @property
+    def coded_columns(self) -> list[CodedColumn]:
+        """The columns of the fit, as they are coded."""
+        columns = [column.feature.column for column in self.columns]
+        if self.people is None:
+            return columns
+        before = [replace(columns[at], of="before") for at in self.varying]
+        return [*columns, self.people.rows_column(), *before]
 
     def coded(self, unit: str | None, where: Any) -> CodedPlan:
         """Return how rows are read."""
-        columns = [column.feature.column for column in self.columns]
-        return CodedPlan(unit, where, (*columns, *(feature.column for _, feature, _ in self.coarse)))
+        columns = (*self.coded_columns, *(feature.column for _, feature, _ in self.coarse))
+        return CodedPlan(unit, where, columns, order=None if self.people is None else self.people.order)
 
     @property
     def rounds(self) -> list[tuple[int, Fraction]]:
         """The square of how far one unit moves each kind of round, and its share of the loss."""
         return [
-            (count_moves_squared(self.counted), FOR_COLUMNS),
+            (count_moves_squared(len(self.counted)), FOR_COLUMNS),
             (len(self.pairs) * UNIT**2, FOR_DISTANCES),
             ((PAIR_WEIGHT * UNIT) ** 2, 1 - FOR_COLUMNS - FOR_DISTANCES),
         ]
@@ -83,6 +126,8 @@ def plan_of_rows(
     columns: Iterable[str] | Mapping[str, Range | None] | None = None,
     target: str | None = None,
     rules: Iterable[str] = (),
+    once: Sequence[str] | None = None,
+    order: str | None = None,
     learn: Learn = None,
     analyst: str | None = None,
 ) -> FitPlan:
@@ -97,8 +142,9 @@ def plan_of_rows(
     known = known_columns(table, _usual(table, ranges) if names is None else names, None, epsilon, kind="regressor",
                           learn=learn, analyst=analyst)  # fmt: skip
     found, coarse = made_columns(known.table, known.features or (), ranges)
-    kept = read_rules(rules, found, known.table.frame.declaration)
-    design = RowsDesign(found, coarse, _target_of(target, [column.name for column in found]), kept)
+    declaration = known.table.frame.declaration
+    kept, people = read_rules(rules, found, declaration), people_design(once, order, found, declaration)
+    design = RowsDesign(found, coarse, _target_of(target, [column.name for column in found]), kept, people)
     events, asked = noise_for(table.session, known.epsilon, delta, design.rounds)
     return FitPlan(
         known.table,
@@ -108,7 +154,7 @@ def plan_of_rows(
         asked,
         known,
         recipe=(VERSION, design),
-        words=f"made-up rows of {', '.join(design.names)}",
+        words=f"made-up rows of {', '.join(column.name for column in found)}",
         text=_rows_plan_text(design, events, known.words, float(asked.epsilon + known.cost), float(asked.delta)),
         learn=partial(ask, design=design, events=events),
         model=partial(RowsState, design, events),
@@ -143,8 +189,10 @@ def _rows_plan_text(
     """Return the plan in words: the columns, the noise and the cost."""
     of_column, of_distance, of_pair = deviations(events)
     some = min(len(design.pairs), 2 * len(design.columns))
+    of_rows = design.names[: len(design.columns)]
     lines = [
-        f"Made-up rows of {len(design.columns)} columns: {', '.join(design.names)}.",
+        f"Made-up rows of {len(of_rows)} columns: {', '.join(of_rows)}.",
+        *([] if design.people is None else [_words_of_people(design, design.people)]),
         f"Counts of each column: noise of ± {1.96 * of_column:,.0f} people a cell (95 %).",
         f"Distances of {len(design.pairs)} pairs of columns from independence: ± {1.96 * of_distance:,.0f} people.",
         f"Tables of chosen pairs: if {some} are chosen, ± {1.96 * of_pair * sqrt(some):,.0f} people a cell.",
@@ -155,6 +203,16 @@ def _rows_plan_text(
     return printable("\n".join(lines), keeping="\n")
 
 
+def _words_of_people(design: RowsDesign, people: PeopleDesign) -> str:
+    once = ", ".join(design.names[at] for at in people.once)
+    ordered = "" if people.order is None else f", in the order of {design.names[people.order]}"
+    return (
+        f"Several rows of one {people.unit}{ordered}, held together by a made-up {people.unit}"
+        + (f"; {once} once for all of them" if once else "")
+        + ". The number of rows and the row before count as columns."
+    )
+
+
 def deviations(events: Sequence[GaussianNoise]) -> tuple[float, float, float]:
     """Return the noise of a count, of a distance, and of a cell if one pair had all of its round, in people."""
     of_column, of_distance, of_pair = (float(event.sigma) / UNIT for event in events)
@@ -163,7 +221,7 @@ def deviations(events: Sequence[GaussianNoise]) -> tuple[float, float, float]:
 
 def ask(rounds: Rounds, design: RowsDesign, events: tuple[GaussianNoise, ...]) -> Noisy:
     """Ask for counts, distances and tables of pairs; return the noisy integers."""
-    noisy: Noisy = {"counts": [each.tolist() for each in rounds.counts()]}
+    noisy: Noisy = {"counts": [each.tolist() for each in rounds.counts(design.counted)]}
     state = RowsState(design, events, noisy)
     noisy["bins"] = [bins.tolist() for bins in state.found_bins()]
     rounds.use_bins(state.maps)
@@ -206,20 +264,36 @@ class RowsState:
 
     def found_bins(self) -> list[Integers]:
         """Return the bins of each column, by its noisy counts."""
-        counts, many = self.column_counts, len(self.design.columns)
+        counts, many = self.column_counts, self.design.singles
         coarse = {
             place: Coarse(counts[many + at], np.array(of_cells, dtype=np.int64))
             for at, (place, _, of_cells) in enumerate(self.design.coarse)
         }
         sigma = deviations(self.events)[0]
-        return [
-            column.bins(counts[place], sigma, coarse.get(place)) for place, column in enumerate(self.design.columns)
-        ]
+        of_rows = [] if self.design.people is None else [bins_of_rows(counts[many - 1], sigma)]
+        own = [column.bins(counts[place], sigma, coarse.get(place)) for place, column in enumerate(self.design.columns)]
+        return [*own, *of_rows]
 
     @cached_property
     def bins(self) -> list[Integers]:
         """The bin of each cell of each column."""
-        return [np.array(each, dtype=np.int64) for each in self.noisy["bins"]]
+        found = [np.array(each, dtype=np.int64) for each in self.noisy["bins"]]
+        varying = self.design.varying if self.design.people is not None else ()
+        return [*found, *(np.append(found[at], found[at].max() + 1) for at in varying)]
+
+    def words(self, at: int) -> list[str]:
+        """Return what each bin of a column holds, in words."""
+        design = self.design
+        if at < len(design.columns):
+            return design.columns[at].words(self.bins[at])
+        if at < design.singles:
+            return words_of_rows(self.bins[at])
+        own = design.varying[at - design.singles]
+        return [*design.columns[own].words(self.bins[own]), "first row"]
+
+    def values(self, at: int, bins: Integers, bits: Keystream) -> Any:
+        """Return values for the bins that made-up rows have in a column."""
+        return self.design.columns[at].values(bins, self.bins[at], self.shares[at], bits)
 
     @property
     def maps(self) -> list[Integers | None]:
@@ -239,6 +313,9 @@ class RowsState:
             edges = column.feature.column.edges
             widths = np.append(np.diff(edges), 1).astype(np.float64) if edges else np.ones(len(counts))
             found.append(cell_shares(counts, of_cells, widths, deviations(self.events)[0]))
+        if self.design.people is not None:
+            at = len(self.design.columns)
+            found.append(shares_of_rows(self.column_counts[at], self.bins[at], deviations(self.events)[0]))
         return found
 
     @cached_property
@@ -246,11 +323,11 @@ class RowsState:
         """The noisy counts of each column's bins, of fine cells and coarse ones together."""
         sigma, found = deviations(self.events)[0], []
         wide = {place: (at, np.array(of_cells)) for at, (place, _, of_cells) in enumerate(self.design.coarse)}
-        for place, of_cells in enumerate(self.bins):
+        for place, of_cells in enumerate(self.bins[: self.design.singles]):
             counts, variance = self.column_counts[place], np.bincount(of_cells).astype(np.float64)
             if place in wide:
                 at, groups = wide[place]
-                coarse = self.column_counts[len(self.design.columns) + at]
+                coarse = self.column_counts[self.design.singles + at]
                 for group in range(int(groups.max()) + 1):
                     inside = np.flatnonzero(groups == group)
                     counts[inside] += (coarse[group] - counts[inside].sum()) / (len(inside) + 1)
@@ -282,8 +359,14 @@ class RowsState:
 
     @cached_property
     def first_field(self) -> Field:
-        """The field of independent columns."""
-        return fitted(self.sizes, self.single_tables, self.first_total, possible=self.possible)[0]
+        """The field of independent columns; the row before is like any row, if there is one."""
+        tables = [*self.single_tables]
+        if self.design.before:
+            share = first_share(self.column_counts[len(self.design.columns)], deviations(self.events)[0])
+            for at, own in zip(self.design.before, self.design.varying, strict=True):
+                counts = np.append(tables[own].counts * (1 - share), self.first_total * share)
+                tables.append(NoisyCounts((at,), counts, np.append(tables[own].sigma, deviations(self.events)[0])))
+        return fitted(self.sizes, tables, self.first_total, possible=self.possible)[0]
 
     def guess(self, pair: Pair) -> Floats:
         """Return the number of people in a pair's cells if its columns were independent."""

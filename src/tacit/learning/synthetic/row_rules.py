@@ -78,7 +78,7 @@ def keeping_rules(rows: pa.Table, rules: Sequence[RowRule]) -> Flags:
     """Return which rows keep all rules."""
     kept = np.ones(rows.num_rows, dtype=np.bool_)
     for rule in rules:
-        names = [rows.column_names[at] for at in rule.columns]
+        names = sorted(columns_of(rule.expression))
         distinct: dict[tuple[Any, ...], bool] = {}
         values = zip(*(rows[name].to_pylist() for name in names), strict=True)
         for place, each in enumerate(values):

@@ -126,9 +126,9 @@ def _error(state: RowsState, table: NoisyCounts) -> TableError:
 
 def _sheet(state: RowsState, at: int) -> Sheet:
     """Return a column's bins as labels with points, made-up and noisy; the largest if there are many."""
-    table, column = state.single_tables[at], state.design.columns[at]
+    table = state.single_tables[at]
     law: Floats = state.field.table((at,)) * state.total
-    labels = column.words(state.bins[at])
+    labels = state.words(at)
     sigma = np.zeros(table.counts.shape) + table.sigma
     shown = sorted(np.argsort(-law, kind="stable")[:BINS_DRAWN].tolist())
     cells = []
@@ -140,4 +140,4 @@ def _sheet(state: RowsState, at: int) -> Sheet:
         cells.append(SheetCell(labels[place], None, "noisy count", noisy, noisy - error, noisy + error, text))
     shown_labels = tuple(dict.fromkeys(cell.label for cell in cells))
     panel = Panel("people", "point", tuple(cells))
-    return Sheet((panel,), column.name, "none", "", shown_labels, ("made-up rows", "noisy count"), None)
+    return Sheet((panel,), state.names[at], "none", "", shown_labels, ("made-up rows", "noisy count"), None)
