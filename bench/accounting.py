@@ -17,7 +17,7 @@ def results() -> Iterator[Result]:
     from tacit.accounting.amplify import poisson_sample, sampled, sampled_pair
     from tacit.accounting.pair import pair_of
     from tacit.accounting.pld import Total
-    from tacit.privacy.event import GaussianNoise, LaplaceNoise
+    from tacit.privacy.loss import GaussianNoise, LaplaceNoise
     from tacit.privacy.rounding import working_precision
 
     laplace = LaplaceNoise(Fraction(100 * STEPS), Fraction(STEPS))

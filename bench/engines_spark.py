@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 import tacit
 from bench.orders import AGGREGATES, write_orders
-from tacit.engine.parts.task import Task, versions
+from tacit.engine.task import Task, versions
 
 ITEMS, FILES, EMPTY_TASKS = 1000, 8, 20
 SALT = "0"

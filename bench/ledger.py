@@ -35,8 +35,7 @@ def results() -> Iterator[Ratio]:
 
 def _compared(store: str, where: str, bare: Call) -> Iterator[Ratio]:
     from tacit.ledger import open_ledger
-    from tacit.privacy.event import LaplaceNoise
-    from tacit.privacy.loss import PureLoss
+    from tacit.privacy.loss import LaplaceNoise, PureLoss
 
     with open_ledger(where) as ledger:
         table = ledger.register(name="pay", declaration={"unit": "id"}, budget=PureLoss(Fraction(10**9)))

@@ -64,7 +64,7 @@ def _with_tables(path: Path, tables: int) -> Path:
 
 def _ask_one(path: Path, numbers: Iterator[int]) -> None:
     from tacit.ledger import open_ledger
-    from tacit.privacy.event import LaplaceNoise
+    from tacit.privacy.loss import LaplaceNoise
 
     event = LaplaceNoise(scale=Fraction(100), sensitivity=Fraction(1))
     with open_ledger(path) as ledger:
@@ -147,7 +147,7 @@ def _rate(where: str, writers: int) -> float:
 
 def _write(where: str, writer: int, ready: int, gate: int) -> None:
     from tacit.ledger import open_ledger
-    from tacit.privacy.event import LaplaceNoise
+    from tacit.privacy.loss import LaplaceNoise
 
     event = LaplaceNoise(scale=Fraction(100), sensitivity=Fraction(1))
     with open_ledger(where) as ledger:

@@ -8,12 +8,12 @@ from flint import arb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.accounting import calibrate, cost
-from tacit.accounting.calibrate import gaussian_sigma, gaussian_sigma_vector, laplace_scale
+from tacit.accounting import cost
 from tacit.accounting.convert import rho_within
+from tacit.accounting.cost import gaussian_sigma, gaussian_sigma_vector, laplace_scale
 from tacit.errors import InvalidParameter
-from tacit.privacy.event import GaussianNoise
 from tacit.privacy.law import SCALE_MIN, GaussianLaw, LaplaceLaw
+from tacit.privacy.loss import GaussianNoise
 from tests.accounting import oracle
 
 MILLIONTH = Fraction(1, 10**6)
@@ -77,7 +77,7 @@ def test_delta_is_not_monotone_in_sigma_so_the_chosen_sigma_is_what_is_verified(
 @pytest.mark.parametrize(("epsilon", "delta"), [(Fraction(1), MILLIONTH), (Fraction(2), Fraction(1, 10))])
 def test_the_continuous_laws_sigma_would_break_the_promise(epsilon: Fraction, delta: Fraction) -> None:
     """The mutant calibrates the analytic Gaussian and draws the discrete one."""
-    continuous = Fraction(calibrate._continuous_sigma(lambda: arb(1), epsilon, delta))
+    continuous = Fraction(cost._continuous_sigma(lambda: arb(1), epsilon, delta))
     assert cost.delta_at(GaussianNoise(continuous, Fraction(1), scalar=True), epsilon) > delta
     assert continuous < gaussian_sigma(Fraction(1), epsilon, delta)
 

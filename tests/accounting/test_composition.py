@@ -10,8 +10,18 @@ import tacit
 from tacit.accounting import composition
 from tacit.accounting.composition import compose, parallel
 from tacit.errors import InvalidParameter
-from tacit.privacy.event import ExponentialChoice, GaussianNoise, KeyThreshold, LaplaceNoise, PureChoice
-from tacit.privacy.loss import ApproximateLoss, Loss, PureLoss, RenyiLoss, ZcdpLoss
+from tacit.privacy.loss import (
+    ApproximateLoss,
+    ExponentialChoice,
+    GaussianNoise,
+    KeyThreshold,
+    LaplaceNoise,
+    Loss,
+    PureChoice,
+    PureLoss,
+    RenyiLoss,
+    ZcdpLoss,
+)
 from tests.accounting import oracle
 
 MILLION = Fraction(1, 10**6)

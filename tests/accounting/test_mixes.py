@@ -13,16 +13,17 @@ import tacit
 from tacit.accounting.amplify import poisson_sample
 from tacit.accounting.composition import compose
 from tacit.errors import TacitError
-from tacit.privacy.event import (
+from tacit.privacy.loss import (
+    ApproximateLoss,
     ExponentialChoice,
     FailureChance,
     GaussianNoise,
     KeyThreshold,
     LaplaceNoise,
     PureChoice,
+    PureLoss,
     SubsampledGaussian,
 )
-from tacit.privacy.loss import ApproximateLoss, PureLoss
 
 STEPS = 10_000  # of the grid that sampled noise is drawn on: fine enough to be as good as continuous
 

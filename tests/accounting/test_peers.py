@@ -6,9 +6,8 @@ from fractions import Fraction
 import pytest
 
 from tacit.accounting import convert, cost
-from tacit.accounting.calibrate import gaussian_sigma
-from tacit.privacy.event import GaussianNoise, LaplaceNoise, PureChoice
-from tacit.privacy.loss import RenyiLoss
+from tacit.accounting.cost import gaussian_sigma
+from tacit.privacy.loss import GaussianNoise, LaplaceNoise, PureChoice, RenyiLoss
 
 distribution = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
 rdp = pytest.importorskip("dp_accounting.rdp.rdp_privacy_accountant")

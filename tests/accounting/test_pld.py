@@ -11,10 +11,10 @@ from flint import arb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.accounting import cost, fourier, pair, pld
+from tacit.accounting import cost, pair, pld
 from tacit.accounting.pair import Curve, Lattice, Normal, Pair, pair_of
 from tacit.accounting.pld import Total
-from tacit.privacy.event import Event, ExponentialChoice, GaussianNoise, KeyThreshold, LaplaceNoise, PureChoice
+from tacit.privacy.loss import Event, ExponentialChoice, GaussianNoise, KeyThreshold, LaplaceNoise, PureChoice
 from tacit.privacy.rounding import ball, working_precision
 from tests.accounting import oracle
 
@@ -176,30 +176,30 @@ def test_the_window_loses_nothing_above(monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.parametrize("size", [8, 64, 1024])
 def test_the_transform_keeps_to_its_error(size: int) -> None:
     values = np.random.default_rng(7).random(size) ** 9
-    spectrum = fourier.transform(values)
+    spectrum = pair.transform(values)
     with mpmath.workprec(120):
         turns = [mpmath.expjpi(mpmath.mpf(-2 * k) / size) for k in range(size)]
         places = range(0, size // 2 + 1, max(1, size // 64))
         exact = [mpmath.fsum(float(v) * turns[j * k % size] for j, v in enumerate(values)) for k in places]
         gaps = [abs(mpmath.mpc(spectrum[k]) - value) for k, value in zip(places, exact, strict=True)]
         length = mpmath.sqrt(size * mpmath.fsum(mpmath.mpf(float(v)) ** 2 for v in values))
-    assert mpmath.sqrt(mpmath.fsum(gap**2 for gap in gaps)) <= fourier.relative_error(size) * length
-    back = fourier.inverse(spectrum)
-    assert np.linalg.norm(back - values) <= 2 * fourier.relative_error(size) * np.linalg.norm(values)
+    assert mpmath.sqrt(mpmath.fsum(gap**2 for gap in gaps)) <= pair.relative_error(size) * length
+    back = pair.inverse(spectrum)
+    assert np.linalg.norm(back - values) <= 2 * pair.relative_error(size) * np.linalg.norm(values)
 
 
 def test_powers_are_within_their_error() -> None:
     rate = Fraction(-3, 1000)
-    found = fourier.powers(rate, 3000)
+    found = pair.powers(rate, 3000)
     for i in range(0, 3000, 37):
         truth = mpmath.exp(oracle.real(rate * i))
-        assert abs(found[i] / truth - 1) <= fourier.POWER_ERROR
+        assert abs(found[i] / truth - 1) <= pair.POWER_ERROR
 
 
 def test_a_coarse_wrong_root_would_show(monkeypatch: pytest.MonkeyPatch) -> None:
     """The mutant: roots of unity in single precision break the transform's promise."""
-    roots = fourier._roots
-    monkeypatch.setattr(fourier, "_roots", lambda size: roots(size).astype(np.complex64).astype(np.complex128))
+    roots = pair._roots
+    monkeypatch.setattr(pair, "_roots", lambda size: roots(size).astype(np.complex64).astype(np.complex128))
     with pytest.raises(AssertionError):
         test_the_transform_keeps_to_its_error(1024)
 

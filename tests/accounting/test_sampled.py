@@ -11,8 +11,14 @@ from tacit.accounting.composition import compose
 from tacit.accounting.convert import zcdp_to_delta
 from tacit.accounting.filter import charge_of, covers, rule_of
 from tacit.errors import InvalidParameter
-from tacit.privacy.event import FailureChance, GaussianNoise, KeyThreshold, PureChoice, SubsampledGaussian
-from tacit.privacy.loss import ApproximateLoss
+from tacit.privacy.loss import (
+    ApproximateLoss,
+    FailureChance,
+    GaussianNoise,
+    KeyThreshold,
+    PureChoice,
+    SubsampledGaussian,
+)
 
 BUDGET = ApproximateLoss(Fraction(1), Fraction(1, 10**4))
 CASES = [(Fraction(1, 2), Fraction(1, 10), 1), (Fraction(2), Fraction(1, 20), 1), (Fraction(2), Fraction(1, 4), 2)]

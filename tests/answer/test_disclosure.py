@@ -7,8 +7,8 @@ from fractions import Fraction
 import pytest
 
 from tacit.answer.answer import AnswerInfo, View, make_answer
-from tacit.answer.below_answer import MORE_EPSILON, closing_lines, reading_line, unknown_notes
-from tacit.answer.bounds_words import TOO_FEW
+from tacit.answer.disclosure import TOO_FEW
+from tacit.answer.text import MORE_EPSILON, closing_lines, reading_line, unknown_notes
 from tacit.errors import InvalidParameter, with_article
 from tacit.plan import CountRows, CountValues, Fact, Measured, Vector
 from tacit.plan.bounds.scaling import Outlook

@@ -14,8 +14,8 @@ import tacit
 from tacit.answer.columns import noisy_columns
 from tacit.asking import Question, Table
 from tacit.exact import ExactTable
+from tacit.plan.groups import sensitivity_of
 from tacit.plan.plan import Plan, Sensitivity
-from tacit.plan.sensitivity import sensitivity_of
 from tacit.release.noisy import release
 from tacit_gauntlet.stage.table import bounded_plan
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tacit.answer import Answer, svg_for_page
-from tacit.pictures.look import BLUE, INK, PALE
+from tacit.pictures.writer import BLUE, INK, PALE
 from tests.answer.test_panel import answer, around
 
 ROOM = 312  # pixels of a window of 360 that are left for a picture

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 import tacit
+from tacit.answer.columns import cut_to_possible, limits_of
 from tacit.answer.moments import NoisyColumn
-from tacit.answer.possible import cut_to_possible, limits_of
 from tacit_gauntlet.stage.table import plan_of
 
 GROUPS = [f"g{at:02}" for at in range(60)]

@@ -7,9 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tacit.answer.anchors import Anchor, _ratio_ends, anchors
+from tacit.answer.anchors import Anchor, Missing, _ratio_ends, anchors, most_missing, most_of_groups, shares_of
 from tacit.answer.columns import noisy_columns, uncut_columns
-from tacit.answer.missing import Missing, most_missing, most_of_groups, shares_of
 from tacit.answer.noise_sums import law_bound, weighted_bound
 from tacit.answer.scaled_columns import corrected_ends
 from tacit.forecast import plan_in_words

@@ -10,10 +10,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tacit.answer.bounds_words import bounds_lines
+from tacit.answer.anchors import most_of_groups
 from tacit.answer.columns import noisy_columns
-from tacit.answer.disclosure import bounds_record
-from tacit.answer.missing import most_of_groups
+from tacit.answer.disclosure import bounds_lines, bounds_record
 from tacit.plan import PART_OF_VARIANCE, Correlation, Covariance, Measured, StandardDeviation, Variance, Vector
 from tacit.plan.bounds.scaling import Outlook
 from tacit.query import Call, Column

@@ -9,7 +9,7 @@ import pytest
 
 import tacit
 import tacit_gauntlet as gauntlet
-from tacit.auditing import drawing
+from tacit.auditing import outcome
 from tacit.auditing.function_audit import Claim, audit, judge
 from tacit.auditing.lower_bound import gaussian_draws, gaussian_mu
 from tacit.errors import InvalidParameter
@@ -261,7 +261,7 @@ class Ticking:
 
 
 def test_a_slow_callable_is_audited_with_bets_for_the_time_given(monkeypatch):
-    monkeypatch.setattr(drawing, "clock", Ticking())
+    monkeypatch.setattr(outcome, "clock", Ticking())
     rng = rng_of(13)
     found = audit(lambda exact: float(on_a_grid(exact + 0.2 * rng.laplace())), 0, 1, epsilon=1, seconds=900)
     assert found.method == "bets"
@@ -272,7 +272,7 @@ def test_a_slow_callable_is_audited_with_bets_for_the_time_given(monkeypatch):
 
 def test_a_slow_batch_is_asked_for_as_many_draws_as_fit(monkeypatch):
     clock = Ticking()
-    monkeypatch.setattr(drawing, "clock", clock)
+    monkeypatch.setattr(outcome, "clock", clock)
     rng = rng_of(16)
     found = audit(lambda exact, n: on_a_grid(exact + rng.laplace(size=n)), 0, 1, epsilon=1, seconds=20, batch=True)
     assert found.draws == 2_000  # a hundred pairs took a second
@@ -280,7 +280,7 @@ def test_a_slow_batch_is_asked_for_as_many_draws_as_fit(monkeypatch):
 
 
 def test_a_slow_correct_callable_is_not_flagged(monkeypatch):
-    monkeypatch.setattr(drawing, "clock", Ticking())
+    monkeypatch.setattr(outcome, "clock", Ticking())
     rng = rng_of(14)
     found = audit(lambda exact: float(on_a_grid(exact + rng.laplace())), 0, 1, epsilon=1, seconds=300)
     assert found.method == "bets"

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from tacit.accounting.calibrate import gaussian_sigma
+from tacit.accounting.cost import gaussian_sigma
 from tacit.auditing.lower_bound import (
     Proved,
     Tally,

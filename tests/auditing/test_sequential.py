@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.auditing.sequential import BETS, Bets, bet_on
+from tacit.auditing.lower_bound import BETS, Bets, bet_on
 from tacit.errors import InvalidParameter
 
 ALPHA = Fraction(1, 10**6)

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tacit.answer.below_answer import PICKED
+from tacit.answer.text import PICKED
 from tacit.errors import QueryRefused, TacitError
 from tacit.privacy.loss import epsilon
 from tacit.query.frame import count, mean

@@ -10,9 +10,9 @@ import pytest
 import tacit
 from tacit.accounting.cost import zcdp
 from tacit.asking import Question, Table
+from tacit.plan.groups import sensitivity_of
 from tacit.plan.plan import Distinct
-from tacit.plan.sensitivity import sensitivity_of
-from tacit.privacy.event import ExponentialChoice, PureChoice
+from tacit.privacy.loss import ExponentialChoice, PureChoice
 from tacit.selection.selection import TopK
 from tacit_gauntlet.stage.table import bounded_plan
 

@@ -11,7 +11,7 @@ from tacit.asking.learned import EARLIER, source_of
 from tacit.errors import LedgerError, QueryRefused
 from tacit.ledger import Learning, open_ledger
 from tacit.plan import BINS, make_spend, missing_facts
-from tacit.privacy.event import PureChoice
+from tacit.privacy.loss import PureChoice
 from tests.door.orders import spent
 
 BUDGET = tacit.epsilon(30, delta=1e-6)

@@ -11,7 +11,7 @@ import tacit
 from tacit.accounting.cost import pure_epsilon, zcdp
 from tacit.asking import Table
 from tacit.plan.plan import Plan
-from tacit.privacy.event import ExponentialChoice, KeyThreshold, PureChoice
+from tacit.privacy.loss import ExponentialChoice, KeyThreshold, PureChoice
 from tacit.release import noisy
 from tacit.selection.quantile import draw_quantiles, levels_of
 

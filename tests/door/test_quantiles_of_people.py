@@ -10,7 +10,7 @@ import tacit
 from tacit.auditing.replay import replay
 from tacit.errors import QueryRefused
 from tacit.plan.plan import question_key
-from tacit.privacy.event import ExponentialChoice, PureChoice
+from tacit.privacy.loss import ExponentialChoice, PureChoice
 from tacit_gauntlet.stage.statistic import binomial_at_least
 
 

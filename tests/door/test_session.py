@@ -23,8 +23,7 @@ from tacit.errors import (
 from tacit.learning.rounds import paid_for
 from tacit.ledger.home import open_ledger
 from tacit.noise import threshold
-from tacit.privacy.event import PureChoice
-from tacit.privacy.loss import epsilon
+from tacit.privacy.loss import PureChoice, epsilon
 from tacit.release import noisy
 from tacit_gauntlet.stage.table import BUDGET, protected
 

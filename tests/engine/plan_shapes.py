@@ -15,8 +15,7 @@ from tacit.learning import Holdout
 from tacit.ledger import open_ledger
 from tacit.plan import Plan
 from tacit.plan.bounds.scaling import VectorKind
-from tacit.plan.outputs import PlannedOutput
-from tacit.plan.plan import PartKind
+from tacit.plan.plan import PartKind, PlannedOutput
 from tacit.query import Relation
 from tacit_gauntlet.stage.table import all_frozen
 from tests.engine.made_up_visits import COLUMNS, WARDS, people, visits

@@ -14,12 +14,11 @@ import pyarrow.compute as pc
 import pytest
 
 from tacit.asking import Table
-from tacit.engine.coded import coded_rows, coding_rows, residuals
-from tacit.engine.coded.coded_rows import CodedRows
-from tacit.engine.coded.coding_rows import ROWS_MOST
+from tacit.engine import coded_rows, coding_rows, cutting, residuals
+from tacit.engine.coded_rows import CodedRows
+from tacit.engine.coding_rows import ROWS_MOST
 from tacit.engine.engine import FAILED
-from tacit.engine.parts import cutting
-from tacit.engine.parts.part_bytes import block_from_bytes, block_to_bytes
+from tacit.engine.part import block_from_bytes, block_to_bytes
 from tacit.errors import EngineError, InvalidParameter
 from tacit.exact import ExactIntegers
 from tacit.plan import (
@@ -270,7 +269,7 @@ def test_a_failure_while_rows_are_coded_says_the_fixed_words(monkeypatch):
     def fail(*_: object, **__: object) -> None:
         raise ValueError("cell 'secret'")
 
-    monkeypatch.setattr("tacit.engine.coded.coding_rows._block", fail)
+    monkeypatch.setattr("tacit.engine.coding_rows._block", fail)
     with pytest.raises(EngineError) as caught, table.session.engine.coded(plan_of(table)):
         pass
     assert str(caught.value) == FAILED

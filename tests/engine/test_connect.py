@@ -7,9 +7,8 @@ import pytest
 
 import tacit
 from tacit.engine.embedded import EmbeddedEngine
-from tacit.engine.parts.parted_question import parted
-from tacit.engine.parts.task import FAILED
 from tacit.engine.spark import SparkEngine
+from tacit.engine.task import FAILED, parted
 from tacit.errors import EngineError, InvalidParameter, QueryRefused
 from tacit.tables import spark_tables
 from tacit_gauntlet.stage.parts import as_read

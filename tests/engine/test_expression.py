@@ -17,7 +17,7 @@ from tacit.errors import QueryRefused
 from tacit.query.kind import BOOL, DATE, FLOAT, INT, TEXT, TIMESTAMP, decimal
 from tacit.query.language.catalogue import FUNCTIONS
 from tacit.query.nodes import Call, Column, Value, functions_of
-from tacit.query.sql.sql_text import show
+from tacit.query.sql.expressions import show
 from tacit_gauntlet.stage import cells
 from tacit_gauntlet.stage.cells import same_cell
 from tacit_gauntlet.stage.language import trial

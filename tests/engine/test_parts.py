@@ -10,13 +10,11 @@ import pyarrow as pa
 import pytest
 
 import tacit
+from tacit.engine.cutting import Piece, cut_rows, to_stream
 from tacit.engine.embedded import EmbeddedEngine
 from tacit.engine.kernel import kernel_path
-from tacit.engine.parts.cutting import Piece, cut_rows, to_stream
-from tacit.engine.parts.part import EXACT, Spool, part_tables
-from tacit.engine.parts.part_bytes import added_parts, from_bytes, to_bytes
-from tacit.engine.parts.parted_question import parted
-from tacit.engine.parts.task import Task, as_batches, pieces_of, versions
+from tacit.engine.part import EXACT, Spool, added_parts, from_bytes, part_tables, to_bytes
+from tacit.engine.task import Task, as_batches, parted, pieces_of, versions
 from tacit.memory import LEAST
 from tacit_gauntlet.stage.parts import as_read, asked_in_parts, stand_in
 from tests.engine.exact import SALT

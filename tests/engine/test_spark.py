@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 import tacit
-from tacit.engine.parts.task import FAILED, WITHOUT_LOOPS, get_ready, versions
 from tacit.engine.spark import SparkEngine, _probe
+from tacit.engine.task import FAILED, WITHOUT_LOOPS, get_ready, versions
 from tacit.errors import EngineError, InvalidParameter, QueryRefused
 from tacit.learning import AdditiveClassifier, Holdout
 from tacit_gauntlet.stage.parts import as_read

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import tacit
-from tacit.answer.missing import most_of_groups
+from tacit.answer.anchors import most_of_groups
 from tacit.errors import QueryRefused
 from tacit.forecast import goals_of, group_rows, learning_in_words, least_epsilon, plan_in_words
 from tacit.forecast.target import foreseen_error

@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import tacit
 from tacit.ledger import Ledger, RegisteredTable, Reservation, open_ledger
-from tacit.privacy.event import (
+from tacit.privacy.loss import (
     ExponentialChoice,
     GaussianNoise,
     KeyThreshold,

@@ -11,8 +11,21 @@ import numpy as np
 import pyarrow as pa
 
 from tacit.accounting import rho_within
-from tacit.learning.linear_fit import Inference, clear_terms, gram_of, inference, shrunk, target_of
-from tacit.learning.linear_state import CAP, FOR_COUNTS, FOR_ERRORS, FOR_PRODUCTS, FOR_TARGET, LEAST, bins_of
+from tacit.learning.linear_fit import (
+    CAP,
+    FOR_COUNTS,
+    FOR_ERRORS,
+    FOR_PRODUCTS,
+    FOR_TARGET,
+    LEAST,
+    Inference,
+    bins_of,
+    clear_terms,
+    gram_of,
+    inference,
+    shrunk,
+    target_of,
+)
 from tacit.plan import UNIT, Moments
 from tacit.privacy import Floats, Integers
 

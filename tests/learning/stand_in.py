@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from tacit.engine.coded.coded_rows import CodedRows
-from tacit.engine.coded.coding_rows import Block
+from tacit.engine.coded_rows import CodedRows
+from tacit.engine.coding_rows import Block
 from tacit.plan import UNIT, BinMaps, CodedPlan, Scores
 
 

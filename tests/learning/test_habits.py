@@ -20,7 +20,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import tacit
 from tacit.learning import AdditiveClassifier, AdditiveRegressor
-from tacit.learning.starting import start_of
+from tacit.learning.shapes import start_of
 from tacit.plan import ClassTarget, ValueTarget
 
 # The checks are about shapes, types and names: at this epsilon there is no noise to speak of.

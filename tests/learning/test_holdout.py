@@ -12,7 +12,7 @@ from tacit import typed_sql as sql
 from tacit.asking import Table
 from tacit.engine import derived
 from tacit.learning import Holdout, rows_used
-from tacit.learning.scoring.scorable import UnitRange, freshness
+from tacit.learning.scorable import UnitRange, freshness
 from tacit.query import PLACES, SomeUnits
 from tacit.tables import Source
 from tests.learning.sided_people import COLUMNS, MODEL, Fitted, people_table, rows_of, units_in

@@ -8,7 +8,7 @@ import pytest
 
 import tacit
 from tacit.learning import PCA
-from tacit.learning.linear_state import LinearState, design_of
+from tacit.learning.linear_fit import LinearState, design_of
 from tacit.plan import UNIT, Moments
 from tacit.privacy import GaussianNoise
 from tests.learning.linear_people import drawn, frame

@@ -6,7 +6,7 @@ import pytest
 
 import tacit
 from tacit.accounting import NoiseLoss, charge_of, noise_delta, rule_of
-from tacit.accounting.calibrate import gaussian_sigma
+from tacit.accounting.cost import gaussian_sigma
 from tacit.errors import InvalidParameter, QueryRefused
 from tacit.learning import LinearRegression, noise_for
 from tacit.plan import UNIT

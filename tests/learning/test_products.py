@@ -15,8 +15,8 @@ import pytest
 
 from tacit.asking import Table
 from tacit.engine import CodedRows
-from tacit.engine.coded import residuals as engine_products
-from tacit.engine.coded.coding_rows import Block
+from tacit.engine import residuals as engine_products
+from tacit.engine.coding_rows import Block
 from tacit.errors import InvalidParameter
 from tacit.plan import NUMBER_ONE, UNIT, CodedColumn, CodedPlan, MomentBlock, Moments, SquaredErrors
 from tacit.query import Column

@@ -10,11 +10,10 @@ import pytest
 
 import tacit
 from tacit.asking import Table
-from tacit.engine.coded import judging
-from tacit.learning import AdditiveClassifier, AdditiveRegressor, Holdout, LinearRegression, Rounds, SqlModel
-from tacit.learning.scoring import judge
-from tacit.learning.scoring.judge import Score, plan_score, score_model
-from tacit.learning.scoring.measures import FINE_EDGES, cells_for, numbers, two_classes
+from tacit.engine import residuals
+from tacit.learning import AdditiveClassifier, AdditiveRegressor, Holdout, LinearRegression, Rounds, SqlModel, scorable
+from tacit.learning.measures import FINE_EDGES, cells_for, numbers, two_classes
+from tacit.learning.scorable import Score, plan_score, score_model
 from tacit.plan import UNIT, ChanceCells, CodedPlan, ErrorSums, Judgement, Merit, ScoreCells
 from tests.learning.coded_people import ROWS, people, plan_of, scores_of
 from tests.learning.sided_people import MODEL, NUMBERS, people_table, rows_of
@@ -66,8 +65,10 @@ def test_a_row_that_weighs_as_much_as_a_unit_is_found(monkeypatch: pytest.Monkey
         return float((moved**2).sum()) / judgement.moves_squared
 
     assert move() <= 1
-    weighed = judging.by_cell
-    monkeypatch.setattr(judging, "by_cell", lambda cells, weights, size: weighed(cells, np.sign(weights) * UNIT, size))
+    weighed = residuals.by_cell
+    monkeypatch.setattr(
+        residuals, "by_cell", lambda cells, weights, size: weighed(cells, np.sign(weights) * UNIT, size)
+    )
     assert move() > 1
 
 
@@ -145,7 +146,7 @@ def test_a_score_is_charged_once_and_is_the_same_when_asked_again():
 
 
 def test_a_free_second_score_with_other_noise_is_found(monkeypatch: pytest.MonkeyPatch):
-    charged = judge.train
+    charged = scorable.train
 
     def drawn_again(table: Table, coded: CodedPlan, events: Any, *, steps: Any, **more: Any) -> Any:
         paid = charged(table, coded, events, steps=steps, **more)
@@ -154,7 +155,7 @@ def test_a_free_second_score_with_other_noise_is_found(monkeypatch: pytest.Monke
         with table.session.engine.coded(coded) as rows:
             return replace(paid, value=steps(Rounds(rows, events)))
 
-    monkeypatch.setattr(judge, "train", drawn_again)
+    monkeypatch.setattr(scorable, "train", drawn_again)
     assert not second_scores_are_the_first(Holdout(people_table()))
 
 

@@ -9,7 +9,7 @@ import pytest
 import tacit
 from tacit.learning import AdditiveClassifier, AdditiveRegressor
 from tacit.learning.additive import Additive
-from tacit.learning.bins import Coarse, bins_of
+from tacit.learning.priors import Coarse, bins_of
 from tests.learning.test_additive import COLUMNS, FEATURES, ROWS, table
 
 

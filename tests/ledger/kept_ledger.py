@@ -25,7 +25,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 import tacit
 from tacit import local
 from tacit.ledger import Ledger, open_ledger
-from tacit.privacy import event
+from tacit.privacy import loss as event
 
 DECLARATION = {"unit": "person_id", "neighbours": "add or remove", "columns": ["income"], "version": 1}
 # Nobody's: it is made from these words, so the kept ledgers can be charged on.

@@ -7,8 +7,7 @@ import pytest
 
 from tacit.errors import BudgetExceeded, InvalidParameter, LedgerError
 from tacit.ledger import open_ledger
-from tacit.privacy.event import GaussianNoise, KeyThreshold, PureChoice
-from tacit.privacy.loss import ApproximateLoss, PureLoss, epsilon, renyi, rho
+from tacit.privacy.loss import ApproximateLoss, GaussianNoise, KeyThreshold, PureChoice, PureLoss, epsilon, renyi, rho
 from tacit_gauntlet.stage.ledger import DECLARATION, TENTH, ask, charge
 
 

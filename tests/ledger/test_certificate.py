@@ -9,8 +9,7 @@ import pytest
 from tacit.errors import InvalidParameter, LedgerError
 from tacit.ledger.certificate import deployment, to_yaml, verify_certificate
 from tacit.ledger.chain import canonical, link, new_key
-from tacit.privacy.event import GaussianNoise, KeyThreshold
-from tacit.privacy.loss import epsilon
+from tacit.privacy.loss import GaussianNoise, KeyThreshold, epsilon
 from tacit_gauntlet.stage.ledger import charge
 
 ANSWER = '{"state": ["CA"], "income": [51200.5]}'

@@ -11,16 +11,17 @@ from tacit.accounting.filter import ZERO_CHARGE, NoiseLoss, charge_of
 from tacit.errors import BudgetExceeded, DeadRequest, InvalidParameter, LedgerError
 from tacit.ledger import Ledger, RegisteredTable, Reservation, StoredAnswer, open_ledger
 from tacit.ledger.certificate import verify_certificate
-from tacit.privacy.event import (
+from tacit.privacy.loss import (
+    ApproximateLoss,
     FailureChance,
     GaussianNoise,
     KeyThreshold,
     LaplaceNoise,
     PureChoice,
     SubsampledGaussian,
+    epsilon,
     event_from_dict,
 )
-from tacit.privacy.loss import ApproximateLoss, epsilon
 from tacit_gauntlet.stage.ledger import DECLARATION, TENTH, ask, charge
 
 

@@ -13,8 +13,7 @@ from tacit import table as door_table
 from tacit.cli import app as door
 from tacit.ledger import open_ledger
 from tacit.ledger.chain import BEGINNING, link
-from tacit.privacy.event import GaussianNoise
-from tacit.privacy.loss import epsilon, rho
+from tacit.privacy.loss import GaussianNoise, epsilon, rho
 from tacit_gauntlet.stage.ledger import again, ask, charge, register
 
 

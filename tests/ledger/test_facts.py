@@ -6,8 +6,7 @@ import pytest
 
 from tacit.errors import BudgetExceeded, LedgerError
 from tacit.ledger import Learning, Reservation, StoredAnswer, open_ledger
-from tacit.privacy.event import PureChoice
-from tacit.privacy.loss import epsilon
+from tacit.privacy.loss import PureChoice, epsilon
 from tacit_gauntlet.stage.ledger import DECLARATION
 
 TENTH = Fraction(1, 10)

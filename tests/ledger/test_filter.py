@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.accounting import convert, cost
-from tacit.accounting.calibrate import gaussian_sigma
+from tacit.accounting.cost import gaussian_sigma
 from tacit.accounting.filter import (
     GRAIN,
     ZERO_CHARGE,
@@ -23,8 +23,16 @@ from tacit.accounting.filter import (
     rule_of,
 )
 from tacit.errors import InvalidParameter
-from tacit.privacy.event import ExponentialChoice, GaussianNoise, KeyThreshold, LaplaceNoise, PureChoice
-from tacit.privacy.loss import ApproximateLoss, PureLoss, RenyiLoss
+from tacit.privacy.loss import (
+    ApproximateLoss,
+    ExponentialChoice,
+    GaussianNoise,
+    KeyThreshold,
+    LaplaceNoise,
+    PureChoice,
+    PureLoss,
+    RenyiLoss,
+)
 from tacit_gauntlet.stage.accounting import Move, solve_game, solve_mixed_game
 
 BUDGET = ApproximateLoss(Fraction(2), Fraction(1, 10**6))

@@ -10,7 +10,7 @@ import tacit
 from tacit.errors import BudgetExceeded, DeadRequest
 from tacit.ledger import open_ledger
 from tacit.ledger.certificate import verify_certificate
-from tacit.privacy import event
+from tacit.privacy import loss as event
 from tests.ledger.kept_ledger import EVENTS, QUESTIONS, clock, restore, surveyed, visits, write
 
 KEPT = sorted(path for path in (Path(__file__).parent / "kept").iterdir() if path.is_dir())

@@ -19,8 +19,7 @@ from tacit.accounting.filter import (
     rule_of,
     shares_of,
 )
-from tacit.privacy.event import KeyThreshold, PureChoice
-from tacit.privacy.loss import ApproximateLoss, PureLoss, ZcdpLoss
+from tacit.privacy.loss import ApproximateLoss, KeyThreshold, PureChoice, PureLoss, ZcdpLoss
 
 SLIGHTLY = 1 + Fraction(1, 20_000)  # amounts by rho are shown with six digits
 

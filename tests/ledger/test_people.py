@@ -11,8 +11,7 @@ from tacit.errors import BudgetExceeded, InvalidParameter, LedgerError, NotAllow
 from tacit.ledger import open_ledger
 from tacit.ledger.spelling import given_name, look, name_key
 from tacit.ledger.store import StoreRows
-from tacit.privacy.event import PureChoice
-from tacit.privacy.loss import epsilon
+from tacit.privacy.loss import PureChoice, epsilon
 from tacit_gauntlet.stage.ledger import DECLARATION
 
 TENTH = [PureChoice(Fraction(1, 10))]

@@ -10,8 +10,7 @@ import tacit as root
 from tacit.cli import app as door
 from tacit.errors import BudgetExceeded, InvalidParameter, NotAllowed, QueryRefused
 from tacit.ledger import open_ledger
-from tacit.privacy.event import PureChoice
-from tacit.privacy.loss import epsilon
+from tacit.privacy.loss import PureChoice, epsilon
 from tacit_gauntlet.stage.ledger import again, register
 
 TENTH = [PureChoice(Fraction(1, 10))]

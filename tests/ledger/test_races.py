@@ -7,8 +7,7 @@ import pytest
 
 from tacit.errors import DeadRequest
 from tacit.ledger import StoredAnswer, open_ledger
-from tacit.privacy.event import PureChoice
-from tacit.privacy.loss import epsilon
+from tacit.privacy.loss import PureChoice, epsilon
 from tacit_gauntlet.stage import racing as races
 from tacit_gauntlet.stage.ledger import TENTH, again, ask, charge, in_child, in_children, register
 from tacit_gauntlet.stage.postgres_server import fresh_schema

@@ -11,8 +11,7 @@ import pytest
 
 from tacit.errors import BudgetExceeded, DeadRequest
 from tacit.ledger import Learning, Reservation, StoredAnswer, locks, open_ledger
-from tacit.privacy.event import PureChoice
-from tacit.privacy.loss import epsilon
+from tacit.privacy.loss import PureChoice, epsilon
 from tacit_gauntlet.stage.ledger import TENTH, ask
 
 SIZES = Learning("how many rows a unit has")

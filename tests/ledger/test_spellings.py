@@ -8,7 +8,7 @@ import pytest
 
 from tacit.errors import BudgetExceeded, DeadRequest
 from tacit.ledger import StoredAnswer, open_ledger
-from tacit.privacy.event import PureChoice
+from tacit.privacy.loss import PureChoice
 from tests.ledger.kept_ledger import clock, restore
 
 FOLDER = Path(__file__).parent / "kept_spellings" / "2026-11-15"

@@ -6,7 +6,7 @@ import pytest
 
 from tacit.errors import LedgerError
 from tacit.ledger import open_ledger
-from tacit.privacy.event import PureChoice
+from tacit.privacy.loss import PureChoice
 from tacit_gauntlet.stage.ledger import TENTH
 
 

@@ -9,7 +9,7 @@ from tacit import local
 from tacit.engine.engine import FAILED
 from tacit.errors import BudgetExceeded, InvalidParameter, QueryRefused
 from tacit.ledger import open_ledger
-from tacit.privacy.event import FailureChance, PureChoice
+from tacit.privacy.loss import FailureChance, PureChoice
 from tacit_gauntlet.stage.ledger import DECLARATION
 
 

@@ -8,7 +8,7 @@ from scipy import stats
 
 import tacit
 from tacit.errors import InvalidParameter
-from tacit.local.interval import ReportLaw, _binomial
+from tacit.local.estimate import ReportLaw, _binomial
 from tacit_gauntlet.stage.statistic import FALSE_ALARM, binomial_at_most
 
 

@@ -10,7 +10,7 @@ from scipy.stats import binom
 
 from tacit import local
 from tacit.local import estimate
-from tacit.local.interval import Counting, _binomial, _wilson, norm_sub
+from tacit.local.estimate import Counting, _binomial, _wilson, norm_sub
 from tacit.local.protocols.hashing import PrefixHashing
 from tacit.local.protocols.protocol import Response
 from tacit.noise.bits import Keystream

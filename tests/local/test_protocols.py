@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.local.choosing import FREQUENCIES, frequency_protocol
-from tacit.local.protocols.attributes import Attributes
 from tacit.local.protocols.hashing import LocalHashing, cell_edges, cells_of, shared_cell
 from tacit.local.protocols.means import MeanResponse
 from tacit.local.protocols.protocol import Response
 from tacit.local.protocols.subset import draw_sets, share_table, sizes_of
 from tacit.local.protocols.unary import Permanent, count_columns
+from tacit.local.survey import Attributes
 from tacit.noise.bits import Keystream
 from tacit.privacy.rounding import ball, certainly_less
 from tacit_gauntlet.stage.local import exact_laws

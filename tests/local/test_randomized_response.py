@@ -10,7 +10,7 @@ from flint import arb
 
 import tacit
 from tacit.errors import InvalidParameter
-from tacit.privacy.event import PureChoice
+from tacit.privacy.loss import PureChoice
 from tacit.privacy.rounding import ball, certainly_less, working_precision
 from tacit_gauntlet.stage.local import wrong_reports
 from tacit_gauntlet.stage.statistic import FALSE_ALARM, chi_square_fit

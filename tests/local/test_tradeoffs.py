@@ -10,7 +10,7 @@ import pytest
 
 import tacit
 from tacit.accounting.amplify import local_epsilon, shuffled
-from tacit.accounting.calibrate import gaussian_sigma
+from tacit.accounting.cost import gaussian_sigma
 from tacit.errors import InvalidParameter
 from tacit.local.tradeoffs import CENTRAL_GAUSSIAN, CENTRAL_LAPLACE, LOCAL, SHUFFLED, Accuracy, Kind, tradeoff
 from tacit.privacy.law import GaussianLaw, LaplaceLaw

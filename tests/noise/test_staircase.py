@@ -11,9 +11,9 @@ import tacit
 from tacit.accounting.cost import delta_at, epsilon_at, pure_epsilon, renyi, zcdp
 from tacit.answer.columns import noisy_columns
 from tacit.exact import ExactTable
-from tacit.noise.staircase import DiscreteStaircase, level_table
-from tacit.privacy.event import PureChoice, StaircaseNoise, event_from_dict, event_to_dict
+from tacit.noise.laplace import DiscreteStaircase, level_table
 from tacit.privacy.law import LaplaceLaw, StaircaseLaw, staircase_for
+from tacit.privacy.loss import PureChoice, StaircaseNoise, event_from_dict, event_to_dict
 from tacit.privacy.rounding import ball
 from tacit.release.noisy import release
 from tacit_gauntlet.stage.enumeration import edges_of, wrong_paths

@@ -3,7 +3,7 @@
 from typing import Any
 
 from tacit.pictures.lines import Axis, LevelLine, Look, decades, line_panel, mark_at, side_by_side
-from tacit.pictures.look import BLUE, RED
+from tacit.pictures.writer import BLUE, RED
 
 LOOKS = {"a": Look("the first", BLUE), "b": Look("the second", RED, "square", (6, 3), joined=False)}
 POINTS = [("a", 1.0, 0.5), ("a", 10.0, 0.25), ("b", 1.0, 0.75)]

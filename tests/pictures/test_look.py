@@ -1,7 +1,7 @@
 """One look: colours that differ, and titles whose lines are as long as asked."""
 
-from tacit.pictures.look import CONFIG, page
 from tacit.pictures.sheet import COLOURS, COLOURS_MOST, SHAPES
+from tacit.pictures.writer import CONFIG, page
 
 
 def test_groups_have_colours_and_marks_enough_and_no_two_alike() -> None:

@@ -12,8 +12,7 @@ import pytest
 from tacit import audit, local, tradeoff
 from tacit.answer.answer import Answer, AnswerInfo
 from tacit.errors import InvalidParameter
-from tacit.pictures.look import Spec, page
-from tacit.pictures.writer import as_chart, write
+from tacit.pictures.writer import Spec, as_chart, page, write
 from tacit_classroom.attacks import difference
 
 EVIL = "</script><b> <!-- <script>"

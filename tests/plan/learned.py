@@ -1,7 +1,7 @@
 """Planted facts: what a profile would have released of a given histogram of people, with stated noise."""
 
 from tacit.plan import BINS, Fact, WantedFact, missing_facts
-from tacit.plan.bounds.made_up import made_up_groups
+from tacit.plan.bounds.learning import made_up_groups
 
 
 def planted(wanted: WantedFact, people: dict[int, int], *, noise: int = 0, groups: int = 8) -> Fact:

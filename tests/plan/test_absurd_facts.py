@@ -9,13 +9,12 @@ import pyarrow as pa
 import pytest
 
 import tacit
-from tacit.answer.bounds_words import bounds_lines
 from tacit.answer.columns import noisy_columns
-from tacit.answer.disclosure import bounds_record
+from tacit.answer.disclosure import bounds_lines, bounds_record
 from tacit.errors import QueryRefused
 from tacit.plan import Fact, make_plan, make_spend, missing_facts
 from tacit.plan.bounds.facts import PEOPLE_MOST, sound
-from tacit.plan.bounds.made_up import made_up_groups
+from tacit.plan.bounds.learning import made_up_groups
 from tacit.release import joined, release
 from tacit_gauntlet.stage.table import protected
 

@@ -7,12 +7,10 @@ import pytest
 
 import tacit
 from tacit.plan import AT_MOST, AT_MOST_OF_TABLE, Fact, ceiling_keys, make_plan, make_spend
-from tacit.plan.bounds.ceilings import wider_than
-from tacit.plan.bounds.facts import OF_GROUPS
-from tacit.plan.bounds.known import grouping_of
+from tacit.plan.bounds.facts import OF_GROUPS, grouping_of
 from tacit.plan.bounds.profiles import below, people_above, read_profile
 from tacit.plan.bounds.scaling import BINS, Vector
-from tacit.plan.bounds.vectors import count_subject
+from tacit.plan.bounds.vectors import count_subject, wider_than
 from tacit.query import parse_query
 from tacit.tables import ColumnFacts, Declaration
 from tests.plan.learned import learned, rows

@@ -11,7 +11,7 @@ import tacit
 from tacit.accounting import charge_of
 from tacit.errors import QueryRefused
 from tacit.plan import make_plan, make_spend, planner
-from tacit.plan.bounds.mixed import Halves, halves_of
+from tacit.plan.bounds.scaled import Halves, halves_of
 from tests.plan.learned import learned, rows
 
 BUDGET = tacit.epsilon(10, delta=1e-6)

@@ -8,11 +8,11 @@ import pyarrow as pa
 import pytest
 
 import tacit
-from tacit.answer import columns, moments, possible
+from tacit.answer import columns, moments
 from tacit.answer.panel import STARTS_AT_ZERO
 from tacit.forecast import solving, target
 from tacit.plan import split
-from tacit.plan.outputs import DEGREES, FAMILIES, Dependence, Family, Numbers, PlannedOutput, Ranking, planned
+from tacit.plan.plan import DEGREES, FAMILIES, Dependence, Family, Numbers, PlannedOutput, Ranking, planned
 from tacit.query.nodes import Aggregate, AggregateKind, Column, Output
 from tacit_gauntlet.stage.table import plan_of, protected
 
@@ -92,7 +92,7 @@ def test_a_question_for_everything_has_every_record_and_every_concern_answers_it
     "concern",
     [
         lambda output, plan: columns._output_column(output, plan, None, Fraction(1, 2)),
-        possible.limits_of,
+        columns.limits_of,
         lambda output, plan: moments._limits(output, [], is_scaled=False),
         lambda output, plan: solving._largest(output, plan, solving.ErrorSizes(3, Fraction(3))),
         lambda output, plan: split._release_error(output, _Layout(plan), plan.releases[0].sensitivity, noise="laplace"),

@@ -11,7 +11,7 @@ import tacit
 from tacit.accounting.convert import rho_within
 from tacit.accounting.cost import noise_delta
 from tacit.accounting.filter import charge_of
-from tacit.privacy.event import GaussianNoise
+from tacit.privacy.loss import GaussianNoise
 
 COLUMNS = {"x": {"between": (0, 100)}, "y": {"between": (0, 10)}, "g": {"keys": [1, 2, 3]}}
 

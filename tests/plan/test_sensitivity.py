@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tacit.plan.groups import sensitivity_of
 from tacit.plan.plan import Measured, Part
-from tacit.plan.sensitivity import sensitivity_of
 from tacit.query.nodes import Column
 
 JOINT = (Part("missing", 0), Part("below", 0), Part("above", 0))

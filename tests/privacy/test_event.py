@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from tacit.errors import InvalidParameter
-from tacit.privacy.event import (
+from tacit.privacy.loss import (
     KINDS,
     ExponentialChoice,
     FailureChance,

@@ -11,11 +11,10 @@ from tacit.query.kind import FLOAT
 from tacit.query.language.catalogue import FUNCTIONS
 from tacit.query.language.functions import Function
 from tacit.query.nodes import Call, Column
-from tacit.query.sql import sql_text
-from tacit.query.sql.expressions import SPELLINGS
+from tacit.query.sql import expressions
+from tacit.query.sql.expressions import SPELLINGS, show
 from tacit.query.sql.questions import parse_query
 from tacit.query.sql.refusals import instead
-from tacit.query.sql.sql_text import show
 from tests.query.functions_page import PAGE, START
 from tests.query.test_sql import VISITS
 from tests.query.trees import FORMS
@@ -80,7 +79,7 @@ def nested(name, depth):
 @pytest.mark.parametrize("name", ["abs", "negate", "cast_int", "not", "is_null", "lower", "unknown"])
 def test_each_part_of_an_expression_is_written_once(name, monkeypatch):
     written = []
-    monkeypatch.setattr(sql_text, "show_name", lambda column: written.append(column) or column)
+    monkeypatch.setattr(expressions, "show_name", lambda column: written.append(column) or column)
     assert show(nested(name, 12)).count("x") == 1
     assert written == ["x"]
 

@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.errors import QueryRefused
-from tacit.query.after.after_check import _with_scales
-from tacit.query.after.postprocess import apply_postprocessing, evaluate
+from tacit.query.check import _with_scales
 from tacit.query.language.catalogue import FUNCTIONS
 from tacit.query.literal import like, pattern_parts
 from tacit.query.nodes import Call, Column, Ordering, PostProcessing, Value
+from tacit.query.sql.expressions import show
 from tacit.query.sql.questions import parse_query
-from tacit.query.sql.sql_text import show
 from tacit.query.typecheck import kind_of
+from tacit.query.windows import apply_postprocessing, evaluate
 from tacit_gauntlet.stage import cells
 from tacit_gauntlet.stage.cells import same_cell
 from tacit_gauntlet.stage.reference import _as_kind, meaning

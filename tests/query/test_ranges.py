@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.errors import QueryRefused
-from tacit.query.after.postprocess import evaluate
 from tacit.query.nodes import Call, Column, Expression, Value
 from tacit.query.ranges import range_of, with_bounds, with_ranges
 from tacit.query.sql.questions import parse_query
 from tacit.query.sql.rows import parse_expression
 from tacit.query.typecheck import column_kinds
+from tacit.query.windows import evaluate
 from tacit.tables import ColumnFacts, Declaration
 
 ENDS = {"x": (-3, 7), "y": (0, 4), "z": (2, 9)}

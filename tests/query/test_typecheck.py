@@ -11,8 +11,8 @@ from tacit.query.check import check, type_of
 from tacit.query.kind import TEXT, value_of
 from tacit.query.language.catalogue import FUNCTIONS, written_forms
 from tacit.query.nodes import Aggregate, Call, Column, Output, Query, columns_of, functions_of
+from tacit.query.sql.expressions import show
 from tacit.query.sql.rows import parse_expression
-from tacit.query.sql.sql_text import show
 from tacit.query.typecheck import canonical, kind_of
 from tacit_gauntlet.stage import cells
 from tacit_gauntlet.stage.cells import same_cell

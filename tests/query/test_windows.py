@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from tacit.answer.computed import PLACE, shown_columns
 from tacit.answer.moments import NoisyColumn
 from tacit.errors import QueryRefused
-from tacit.query.after.postprocess import apply_postprocessing
-from tacit.query.after.spans import AnswerSpan, rows_read, span_of, window_span_of
-from tacit.query.after.windows import FRAME_MOST, WINDOWS, window_kind
 from tacit.query.nodes import Call, Column, Ordering, PostProcessing, Value, Window
+from tacit.query.spans import AnswerSpan, rows_read, span_of, window_span_of
+from tacit.query.windows import FRAME_MOST, WINDOWS, apply_postprocessing, window_kind
 from tests.query.test_sql import query
 
 ROWS = [

@@ -9,10 +9,15 @@ from tacit.accounting.amplify import (
     poisson_sample,
     shuffled,
 )
-from tacit.accounting.calibrate import gaussian_sigma, gaussian_sigma_vector, laplace_scale
 from tacit.accounting.composition import compose, parallel
 from tacit.accounting.convert import rho_within
-from tacit.accounting.cost import continuous_gaussian_delta, noise_delta
+from tacit.accounting.cost import (
+    continuous_gaussian_delta,
+    gaussian_sigma,
+    gaussian_sigma_vector,
+    laplace_scale,
+    noise_delta,
+)
 from tacit.accounting.filter import (
     FOR_KEYS,
     FOR_NOISE,

@@ -20,8 +20,7 @@ from flint import arb
 from numpy.typing import NDArray
 
 from tacit.accounting.convert import require_chance
-from tacit.accounting.fourier import UNIT
-from tacit.accounting.pair import DEVIATIONS, Curve, smooth_gaussian
+from tacit.accounting.pair import DEVIATIONS, UNIT, Curve, smooth_gaussian
 from tacit.errors import InvalidParameter
 from tacit.privacy import (
     ApproximateLoss,

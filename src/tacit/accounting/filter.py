@@ -131,7 +131,7 @@ def charge_of(events: Iterable[Event], *, asked: ApproximateLoss | None = None) 
     `asked` is the (epsilon, delta) that its noise was made for. If the noise is pure and within that epsilon the delta
     is not needed; if it is beyond, the delta that it needs is charged, in part to keys if `asked` requires so.
 
-    >>> from tacit.privacy.event import PureChoice
+    >>> from tacit.privacy.loss import PureChoice
     >>> charge_of([PureChoice(Fraction(1, 10))]).epsilon
     Fraction(1, 10)
     """

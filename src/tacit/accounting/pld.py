@@ -17,19 +17,27 @@ import numpy as np
 from flint import arb
 
 from tacit.accounting.convert import require_chance
-from tacit.accounting.fourier import (
+from tacit.accounting.pair import (
+    BITS,
     POWER_ERROR,
     PRODUCT_ERROR,
     UNIT,
+    Curve,
+    Gridded,
+    Lattice,
+    Normal,
+    Pair,
     Reals,
     Spectrum,
+    TooFine,
     dot,
     inverse,
+    merged,
+    on_grid,
     powers,
     relative_error,
     transform,
 )
-from tacit.accounting.pair import BITS, Curve, Gridded, Lattice, Normal, Pair, TooFine, merged, on_grid
 from tacit.errors import InvalidParameter
 from tacit.privacy import as_rational, ball, shortened, show, upper_end, upward, working_precision
 

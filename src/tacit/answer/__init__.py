@@ -1,19 +1,10 @@
 """Answers: post-processing of noisy integers into columns, error bars and print. Reads no row and no secret."""
 
+from tacit.answer.anchors import foreseen_missing
 from tacit.answer.answer import Answer, AnswerInfo, loss_record, make_answer
 from tacit.answer.answer_json import answer_from, answer_of_certificate, answer_record
-from tacit.answer.below_answer import (
-    advised,
-    amounts,
-    closing_lines,
-    half_width,
-    instead_words,
-    least_shown,
-    protected_words,
-)
-from tacit.answer.bounds_words import filter_line
+from tacit.answer.disclosure import filter_line
 from tacit.answer.error_bars import mean_bounds, sum_levels
-from tacit.answer.missing import foreseen_missing
 from tacit.answer.moments import is_scaled_moment
 from tacit.answer.noise_sums import law_bound, nearest_bound, noise_bounds, weighted_bound
 from tacit.answer.panel import svg_for_page
@@ -21,6 +12,19 @@ from tacit.answer.rehearsal_table import Rehearsal
 from tacit.answer.running_totals import RunningTotals
 from tacit.answer.scaled_columns import ScaledOutput, is_scaled
 from tacit.answer.summary import Summary
-from tacit.answer.text import Printed, cells, kept_lines, kept_text, text_table
+from tacit.answer.text import (
+    Printed,
+    advised,
+    amounts,
+    cells,
+    closing_lines,
+    half_width,
+    instead_words,
+    kept_lines,
+    kept_text,
+    least_shown,
+    protected_words,
+    text_table,
+)
 from tacit.answer.united import AsideRelease, BranchRelease, make_compound_answer
 from tacit.answer.workloads import answer_of_parts, fitted_together, shown_as_possible

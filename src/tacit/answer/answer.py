@@ -18,16 +18,23 @@ from typing import TYPE_CHECKING, Any, Never, overload
 import pyarrow as pa
 
 from tacit.accounting import meaning_line
-from tacit.answer.below_answer import advice_of, is_picked, joined, question_notes, reading_of, why_empty
-from tacit.answer.bounds_words import bounds_lines, learned_lines
-from tacit.answer.columns import column_type, lower_ends, noisy_columns
+from tacit.answer.columns import CONSISTENT, column_type, lower_ends, made_consistent, noisy_columns, parts_of_outputs
 from tacit.answer.computed import COMPUTED, PLACE, ColumnsAt, computed_notes, shown_columns
-from tacit.answer.consistency import CONSISTENT, made_consistent
-from tacit.answer.disclosure import bounds_record
+from tacit.answer.disclosure import bounds_lines, bounds_record, learned_lines
 from tacit.answer.moments import NoisyColumn
-from tacit.answer.possible import parts_of_outputs
 from tacit.answer.published import defused, html_page, map_json, wide_csv
-from tacit.answer.text import details_text, html_table, special_label, text_table
+from tacit.answer.text import (
+    advice_of,
+    details_text,
+    html_table,
+    is_picked,
+    joined,
+    question_notes,
+    reading_of,
+    special_label,
+    text_table,
+    why_empty,
+)
 from tacit.arrow_frames import as_pandas, as_polars
 from tacit.errors import InvalidParameter, json_text, unknown_name
 from tacit.files import path_of, write_text

@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 from tacit.answer.answer import Answer, AnswerInfo, AnswerRows
-from tacit.answer.below_answer import protected_words
+from tacit.answer.text import protected_words
 from tacit.errors import InvalidParameter
 from tacit.json_wire import tagged, untagged
 

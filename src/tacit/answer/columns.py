@@ -2,15 +2,36 @@
 
 All of it is post-processing of noisy integers by public facts. Counts are whole, sums are on their public step, and a
 mean is None if a group has too few people for its noise.
+
+Cut numbers and their intervals at possible values, only by public facts.
+
+A count is at least 0, a group with a found key has at least one unit, a mean is inside the range that its values were
+clamped to, a correlation is between -1 and 1. The true number lies in that set, so a cut interval covers it with the
+same probability. An interval that is wholly outside becomes the nearest possible number. This is post-processing of
+released numbers, and free.
+
+Replace numbers that are impossible beside each other by the nearest possible ones.
+
+The limits of a single number come first. Within a row, COUNT(x) is at most COUNT(*), and a sum lies between
+its count times the two ends of the range. Quantiles of one call are drawn in order already. This is post-processing of
+released numbers by public facts, so it is free. The error of impossible numbers gets smaller; in return, averages over
+many such answers are no longer unbiased.
+
+The possible loss of a group beyond a learned range: the predicted part of an interval, beside the noise.
+
+A value beyond the range counts as its end. People's values beyond both ends are predicted from the profile of the
+range, and a group may lack the same part of them as of the rows beyond a cap (`anchors.py`): a convention.
 """
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Literal, assert_never
 
 import numpy as np
 
-from tacit.answer.anchors import Anchor, anchors
+from tacit.answer.anchors import Anchor, anchors, most_of_groups
 from tacit.answer.error_bars import (
     mean_bounds,
     mean_intervals,
@@ -20,10 +41,8 @@ from tacit.answer.error_bars import (
     unrounded_means,
     unrounded_quantiles,
 )
-from tacit.answer.learned_ranges import widened
 from tacit.answer.moments import NoisyColumn, Number, is_scaled_moment, moment_column
 from tacit.answer.noise_sums import law_bound, nearest_bound, weighted_bound
-from tacit.answer.possible import cut_to_possible
 from tacit.answer.scaled_columns import at_least, is_scaled, scaled_column
 from tacit.plan import (
     Correlation,
@@ -44,8 +63,196 @@ from tacit.plan import (
     Variance,
     whole_of,
 )
-from tacit.privacy import FITS, Wholes, combined, nearest_quotients, wholes
+from tacit.privacy import FITS, Floats, Wholes, combined, nearest_quotients, wholes
+from tacit.query import Column, Parts
 from tacit.release import NoisyTable
+
+# The least and the most that a number can be; None: unlimited on that side.
+Limits = tuple[int | float | None, int | float | None]
+
+
+def cut_to_possible(plan: Plan, columns: Sequence[NoisyColumn]) -> list[NoisyColumn]:
+    """Return the columns with every value and end cut at what is possible.
+
+    Privacy: post-processing of released and public values.
+    """
+    return [_cut(column, limits_of(output, plan)) for output, column in zip(plan.outputs, columns, strict=True)]
+
+
+def limits_of(output: PlannedOutput, plan: Plan) -> Limits:
+    """Return the least and the most that an output can be in any group, for any rows."""
+    match output:
+        case CountRows() | CountUnits():
+            return 0 if plan.threshold is None else 1, None  # a key that was found is in some row
+        case CountValues() | CountDistinct():
+            return 0, None
+        case Sum():
+            column = plan.measured[output.column]
+            return 0 if column.low >= 0 else None, 0 if column.high <= 0 else None
+        case Mean() | Quantile():
+            return _clamped_range(plan.measured[output.column])
+        case Variance() | StandardDeviation():
+            return 0.0, None
+        case Correlation():
+            return -1.0, 1.0
+        case Covariance() | Ranking():
+            return None, None
+        case _:
+            assert_never(output)
+
+
+def parts_of_outputs(plan: Plan) -> Parts:
+    """Return which outputs are never more than which others in the same group: shares of them are at most 1."""
+    rows = CountRows | CountUnits if plan.rows_per_unit == 1 else CountRows
+    wholes = [output for output in plan.outputs if isinstance(output, rows)]
+    parts = [
+        output for output in plan.outputs if isinstance(output, CountValues | CountUnits) or _adds_up_ones(output, plan)
+    ]
+    return frozenset((Column(part.name), Column(whole.name)) for part in parts for whole in wholes)
+
+
+def _adds_up_ones(output: PlannedOutput, plan: Plan) -> bool:
+    """Whether an output is a sum of numbers from 0 to 1, as SUM(CASE WHEN … THEN 1 ELSE 0 END) is."""
+    if not isinstance(output, Sum):
+        return False
+    column = plan.measured[output.column]
+    return column.low >= 0 and column.high * column.step <= 1
+
+
+def _clamped_range(column: Measured) -> Limits:
+    """Return the range that values were clamped to: the declared one, or the one that was learned."""
+    whole = column.step.denominator == 1 and column.type == "int"
+    ends = column.between or (column.low * column.step, column.high * column.step)
+    low, high = (int(end) if whole and end.denominator == 1 else float(end) for end in ends)
+    return low, high
+
+
+def _cut(column: NoisyColumn, limits: Limits) -> NoisyColumn:
+    least, most = limits
+    if least is None and most is None:
+        return column
+
+    def inside(values: Sequence[Number]) -> tuple[Number, ...]:  # no call for each number: there may be 100,000
+        if least is not None:
+            values = [least if value is not None and value < least else value for value in values]
+        if most is not None:
+            values = [most if value is not None and value > most else value for value in values]
+        return tuple(values)
+
+    values, low, high = map(inside, (column.values, column.low, column.high))
+    return replace(column, values=values, low=low, high=high)
+
+
+CONSISTENT = "Made consistent: counts are not negative, parts are at most their wholes, values are in their ranges."
+
+
+def made_consistent(plan: Plan, columns: Sequence[NoisyColumn]) -> list[NoisyColumn]:
+    """Return the columns with impossible numbers replaced by the nearest possible ones.
+
+    Privacy: post-processing of released and public values.
+    """
+    found = {output.name: column for output, column in zip(plan.outputs, columns, strict=True)}
+    _counts_add_up(plan, found)
+    for output in plan.outputs:
+        if isinstance(output, Sum):
+            found[output.name] = _sum_fits(output, plan, found)
+    return [found[output.name] for output in plan.outputs]
+
+
+def _counts_add_up(plan: Plan, found: dict[str, NoisyColumn]) -> None:
+    """COUNT(x) is at most COUNT(*), and the units are at most the rows."""
+    rows = next((output for output in plan.outputs if isinstance(output, CountRows)), None)
+    if rows is None:
+        return
+    for output in plan.outputs:
+        if isinstance(output, CountValues | CountUnits):
+            found[output.name] = _at_most(found[output.name], found[rows.name])
+
+
+def _at_most(part: NoisyColumn, whole: NoisyColumn) -> NoisyColumn:
+    capped = tuple(_lesser(one, two) for one, two in zip(part.values, whole.values, strict=True))
+    low = tuple(_lesser(one, two) for one, two in zip(part.low, capped, strict=True))
+    return replace(part, values=capped, low=low)
+
+
+def _sum_fits(output: Sum, plan: Plan, found: dict[str, NoisyColumn]) -> NoisyColumn:
+    """A sum over n rows lies between n times the ends of the range, where n is asked too."""
+    column, sums = plan.measured[output.column], found[output.name]
+    counts = next(
+        (
+            each
+            for each in plan.outputs
+            if isinstance(each, CountValues) and (each.column, each.release) == (output.column, output.release)
+        ),
+        None,
+    )
+    if counts is None:
+        return sums
+    ends = [end * column.step for end in (column.low, column.high)]
+    exact = [int(end) if column.step.denominator == 1 else float(end) for end in ends]
+    values = []
+    for value, n in zip(sums.values, found[counts.name].values, strict=True):
+        values.append(None if value is None or n is None else min(max(value, exact[0] * n), exact[1] * n))
+    return _around(replace(sums, values=tuple(values)))
+
+
+def _around(column: NoisyColumn) -> NoisyColumn:
+    """Widen intervals so that they hold their own values."""
+    low = tuple(_lesser(one, two) for one, two in zip(column.low, column.values, strict=True))
+    high = tuple(_greater(one, two) for one, two in zip(column.high, column.values, strict=True))
+    return replace(column, low=low, high=high)
+
+
+def _lesser(one: Number, two: Number) -> Number:
+    return one if two is None else two if one is None else min(one, two)
+
+
+def _greater(one: Number, two: Number) -> Number:
+    return one if two is None else two if one is None else max(one, two)
+
+
+def widened(column: NoisyColumn, output: PlannedOutput, plan: Plan, noisy: NoisyTable) -> NoisyColumn:
+    """Return a sum, mean or variance with an interval that allows for values beyond a learned range."""
+    if not isinstance(output, Sum | Mean | Variance | StandardDeviation):
+        return column
+    beyond = plan.learned_ranges.get(plan.measured[output.column].expression)
+    groups = len(noisy.keys)
+    if beyond is None or not groups:
+        return column
+    part = float(most_of_groups(np.full(groups, 1 / groups))[0])
+    each = np.ones(groups) if isinstance(output, Sum) else np.maximum(_rows_of_groups(output, plan, noisy), 1.0)
+    if isinstance(output, Sum | Mean):
+        down, up = part * beyond.down / each, part * beyond.up / each
+        return _with_more(column, down, up)
+    squares = part * beyond.squares / each
+    if isinstance(output, Variance):
+        return _with_more(column, np.zeros(groups), squares)
+    ends = [None if end is None else math.sqrt(end**2 + more) for end, more in zip(column.high, squares, strict=True)]
+    return replace(column, high=tuple(ends))
+
+
+def _rows_of_groups(output: Mean | Variance | StandardDeviation, plan: Plan, noisy: NoisyTable) -> Floats:
+    """Return about how many rows with a value each group has."""
+    release = plan.releases[output.release]
+    both = zip(release.parts, noisy.parts[output.release], strict=True)
+    some = np.array([values for part, values in both if part.kind != "missing"], dtype=np.float64)
+    return np.asarray(some.sum(axis=0) / float(whole_of(release.parts[-1], plan.measured)))
+
+
+def _with_more(column: NoisyColumn, down: Floats, up: Floats) -> NoisyColumn:
+    """Return a column with its ends farther out, noise and loss joined as squares."""
+
+    def ends(given: Sequence[int | float | None], more: Floats, sign: int) -> tuple[int | float | None, ...]:
+        found: list[int | float | None] = []
+        for value, end, far in zip(column.values, given, more.tolist(), strict=True):
+            if value is None or end is None or not far:
+                found.append(end)
+                continue
+            off = math.hypot(float(end) - float(value), far)
+            found.append(value + sign * (math.ceil(off) if isinstance(end, int) else off))
+        return tuple(found)
+
+    return replace(column, low=ends(column.low, down, -1), high=ends(column.high, up, 1))
 
 
 def noisy_columns(plan: Plan, noisy: NoisyTable, confidence: Fraction) -> list[NoisyColumn]:

@@ -16,9 +16,8 @@ from typing import TypeGuard, assert_never
 
 import numpy as np
 
-from tacit.answer.anchors import Anchor, fine_per_step, vectors_of
+from tacit.answer.anchors import Anchor, Missing, fine_per_step, most_missing, shares_of, vectors_of
 from tacit.answer.error_bars import declared_range, sum_levels, unrounded_means, unrounded_variances
-from tacit.answer.missing import Missing, most_missing, shares_of
 from tacit.answer.noise_sums import law_bound, noise_bounds, weighted_bound
 from tacit.plan import (
     MEAN_SHARE,

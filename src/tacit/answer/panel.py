@@ -15,8 +15,7 @@ from itertools import count, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tacit.answer.below_answer import amounts
-from tacit.answer.text import TOTAL, cell_text, keeps_digits, key_text, special_label
+from tacit.answer.text import TOTAL, amounts, cell_text, keeps_digits, key_text, special_label
 from tacit.pictures import (
     NARROW,
     Order,

@@ -10,8 +10,7 @@ import io
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tacit.answer.below_answer import closing_lines
-from tacit.answer.text import OTHER, TOTAL, key_labels, special_label
+from tacit.answer.text import OTHER, TOTAL, closing_lines, key_labels, special_label
 from tacit.errors import InvalidParameter, QueryRefused, printable
 
 if TYPE_CHECKING:

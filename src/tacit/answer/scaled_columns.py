@@ -2,7 +2,7 @@
 
 Where totals are measured, counts and sums are multiplied by one factor for all groups (`anchors.py`). An interval is
 about the table as it is: it has the noise, the error of the factor, and what a group may lack because people count with
-at most the cap (`missing.py`). docs/proofs/corrected.md says which terms are theorems, and which are conventions.
+at most the cap (`anchors.py`). docs/proofs/corrected.md says which terms are theorems, and which are conventions.
 """
 
 import math
@@ -12,9 +12,8 @@ from typing import TypeGuard
 
 import numpy as np
 
-from tacit.answer.anchors import Anchor, fine_per_step, vectors_of
+from tacit.answer.anchors import Anchor, fine_per_step, most_missing, shares_of, vectors_of
 from tacit.answer.error_bars import on_grid
-from tacit.answer.missing import most_missing, shares_of
 from tacit.answer.moments import NoisyColumn
 from tacit.answer.noise_sums import law_bound, noise_bounds
 from tacit.plan import (

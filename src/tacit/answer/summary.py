@@ -7,8 +7,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from tacit.answer.answer import Answer
-from tacit.answer.below_answer import closing_lines
-from tacit.answer.text import Printed, cell_text
+from tacit.answer.text import Printed, cell_text, closing_lines
 from tacit.arrow_frames import as_pandas
 from tacit.errors import printable
 from tacit.plan import VAGUE_FROM, WILD_FROM

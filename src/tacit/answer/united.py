@@ -16,13 +16,18 @@ from tacit.answer.answer import (
     released_view,
     rolled_up,
 )
-from tacit.answer.below_answer import advice_of, is_picked, joined, question_notes, reading_of
-from tacit.answer.bounds_words import bounds_lines
-from tacit.answer.columns import column_type, noisy_columns, uncut_columns
-from tacit.answer.consistency import CONSISTENT, made_consistent
-from tacit.answer.disclosure import bounds_record
+from tacit.answer.columns import (
+    CONSISTENT,
+    column_type,
+    cut_to_possible,
+    made_consistent,
+    noisy_columns,
+    parts_of_outputs,
+    uncut_columns,
+)
+from tacit.answer.disclosure import bounds_lines, bounds_record
 from tacit.answer.moments import NoisyColumn
-from tacit.answer.possible import cut_to_possible, parts_of_outputs
+from tacit.answer.text import advice_of, is_picked, joined, question_notes, reading_of
 from tacit.answer.totals import ADDED_UP, HELD, LEFT_ALONE, Level, agreeing_columns, fitted_levels
 from tacit.plan import Plan, PlannedOutput
 from tacit.query import Aside, Compound, PostProcessing, apply_postprocessing, grouping_name

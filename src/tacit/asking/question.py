@@ -12,13 +12,12 @@ from typing import Any, ClassVar, NoReturn
 
 from tacit.answer import Answer, Rehearsal, advised, half_width, kept_text, make_answer
 from tacit.asking.describing import PlanReport
-from tacit.asking.foresight import Foresight, planned_as, rows_most
 from tacit.asking.learned import read_learn
 from tacit.asking.request import Drafts, Request, answer_info, info_of_record, recorded
 from tacit.asking.request_parts import OnePart, RequestParts
 from tacit.asking.session import Session
 from tacit.asking.united_question import Several, compound_report, several_parts
-from tacit.asking.verbs import QuestionCall, QuestionVerbs
+from tacit.asking.verbs import Foresight, QuestionCall, QuestionVerbs, planned_as, rows_most
 from tacit.asking.workload import Workload, workload_of
 from tacit.errors import (
     InvalidParameter,

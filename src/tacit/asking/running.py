@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any
 from tacit.accounting import NoiseLoss, noise_delta
 from tacit.answer import Answer, AnswerInfo, RunningTotals, loss_record
 from tacit.asking.paying import Payment, failing_alike
-from tacit.asking.price import noise_for
 from tacit.asking.request import left_record, what_is_left
-from tacit.asking.session import Session
+from tacit.asking.session import Session, noise_for
 from tacit.errors import InvalidParameter, QueryRefused, did_you_mean, printable
 from tacit.hold import holding, past_the_charge, wait_to_write
 from tacit.ledger import Fit, Receipt, Step

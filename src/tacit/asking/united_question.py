@@ -8,10 +8,10 @@ from itertools import islice
 
 from tacit.answer import Answer, AsideRelease, BranchRelease, make_compound_answer
 from tacit.asking.describing import PlanReport
-from tacit.asking.foresight import rows_most, rows_of_people
 from tacit.asking.request import Request, info_of_record
 from tacit.asking.request_parts import RequestParts
 from tacit.asking.session import Session
+from tacit.asking.verbs import rows_most, rows_of_people
 from tacit.errors import QueryRefused
 from tacit.forecast import Solved, errors_in_words, learning_in_words, plan_in_words, useless_line
 from tacit.hold import longest

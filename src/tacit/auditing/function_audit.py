@@ -12,12 +12,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tacit.auditing import drawing
+from tacit.auditing import outcome
 from tacit.auditing.distinguish import Event, Worth, choose_events, gaussian_move, loss_at
-from tacit.auditing.lower_bound import gaussian_epsilon, gaussian_exceeds, mu_lower, prove
+from tacit.auditing.lower_bound import Bets, gaussian_epsilon, gaussian_exceeds, mu_lower, prove
 from tacit.auditing.outcome import Outcomes, read_outcomes
 from tacit.auditing.result import AuditResult, Finding, make_figure
-from tacit.auditing.sequential import Bets
 from tacit.errors import InvalidParameter
 from tacit.privacy import Number, confidence_meaning, decimal_meaning, delta_meaning, whole
 
@@ -101,8 +100,8 @@ def audit(
         fitting = max(DRAWS_LEAST, int(seconds / pace)) if pace > 0 else count
         if fitting < count:  # decided before any draw that counts
             notes, count = (f"{fitting:,} of the {count:,} draws asked for fit in {seconds:g} seconds",), fitting
-    with drawing.progress("drawing", 2 * count) as tick:
-        sides = [drawing.draw_outputs(fn, data, count, batch=batch, tick=tick) for data in (d0, d1)]
+    with outcome.progress("drawing", 2 * count) as tick:
+        sides = [outcome.draw_outputs(fn, data, count, batch=batch, tick=tick) for data in (d0, d1)]
     found = judge(sides[0], sides[1], claim, noise=noise)
     return replace(found, notes=(*found.notes, *notes))
 
@@ -151,32 +150,32 @@ def _pace(fn: Callable[..., Any], d0: Any, d1: Any, *, batch: bool) -> float:
 
     def draw(count: int) -> None:
         for data in (d0, d1):
-            drawing.draw_outputs(fn, data, count, batch=batch, tick=lambda _: None)
+            outcome.draw_outputs(fn, data, count, batch=batch, tick=lambda _: None)
 
     count = PILOT_OF_BATCH if batch else PILOT
     draw(1)
-    start = drawing.clock()
+    start = outcome.clock()
     draw(count)
-    return (drawing.clock() - start) / count
+    return (outcome.clock() - start) / count
 
 
 def _sequential(fn: Callable[..., Any], d0: Any, d1: Any, claim: Claim, most: int, seconds: float) -> AuditResult:
     """Choose events for a part of the time, then bet on them until the claim falls or the time is up."""
-    start = drawing.clock()
+    start = outcome.clock()
     outputs: tuple[list[Any], list[Any]] = ([], [])
 
     def draw_until(count: int, end: float) -> None:
-        while len(outputs[0]) < count and (drawing.clock() < end or len(outputs[0]) < PILOT):
-            outputs[0].append(drawing.call(fn, d0))
-            outputs[1].append(drawing.call(fn, d1))
+        while len(outputs[0]) < count and (outcome.clock() < end or len(outputs[0]) < PILOT):
+            outputs[0].append(outcome.call(fn, d0))
+            outputs[1].append(outcome.call(fn, d1))
             tick(2)
 
-    with drawing.progress("drawing, for the time given", 2 * most) as tick:
+    with outcome.progress("drawing, for the time given", 2 * most) as tick:
         draw_until(most // 2, start + CHOOSING_SHARE * seconds)
         chosen = len(outputs[0])
         bets: list[Bets] = []
         fallen = False
-        while not fallen and len(outputs[0]) < most and drawing.clock() < start + seconds:
+        while not fallen and len(outputs[0]) < most and outcome.clock() < start + seconds:
             draw_until(max(len(outputs[0]) + 16, len(outputs[0]) * 5 // 4), start + seconds)
             outcomes = read_outcomes(*outputs)
             events = _bet_events(outcomes, chosen, claim)

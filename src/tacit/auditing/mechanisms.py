@@ -15,9 +15,9 @@ import numpy as np
 
 import tacit
 from tacit.accounting import FOR_KEYS
-from tacit.auditing.drawing import draw_releases
 from tacit.auditing.function_audit import Claim, judge
 from tacit.auditing.lower_bound import gaussian_draws
+from tacit.auditing.outcome import draw_releases
 from tacit.auditing.result import AuditResult
 from tacit.errors import InvalidParameter
 from tacit.exact import ROWS, UNITS, ExactTable

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from tacit.accounting import FOR_NOISE
 from tacit.asking import Table, table
-from tacit.auditing import drawing
+from tacit.auditing import outcome
 from tacit.auditing.distinguish import Event
 from tacit.auditing.function_audit import Claim
 from tacit.auditing.lower_bound import gaussian_epsilon, gaussian_exceeds, gaussian_mu, mu_lower, prove
@@ -94,7 +94,7 @@ def audit_model(
             stack.enter_context(each.session.engine.coded(planned.coded))
             for each, planned in zip(tables, plans, strict=True)
         ]
-        with drawing.progress("training", 2 * count) as tick:
+        with outcome.progress("training", 2 * count) as tick:
             ratios = [_ratios(plans[0], sides, side, count, tick) for side in (0, 1)]
     return _judged(ratios[0], ratios[1], plans[0].asked, confidence_meaning(confidence))
 
@@ -119,7 +119,7 @@ def _made_up(people: int, classes: int, budget: Loss, *, numeric: bool, planted:
     )
 
 
-def _ratios(planned: Planned, sides: "list[CodedRows]", side: int, count: int, tick: drawing.Tick) -> Floats:
+def _ratios(planned: Planned, sides: "list[CodedRows]", side: int, count: int, tick: outcome.Tick) -> Floats:
     """Return the log likelihood ratio of each of `count` trainings on one side."""
     found = np.zeros(count)
     for turn in range(count):

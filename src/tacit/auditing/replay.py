@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from tacit.auditing.drawing import draw_releases, more_people, only_groups
 from tacit.auditing.function_audit import Claim, judge
 from tacit.auditing.neighbours import MadeTables, make_tables, written_facts
+from tacit.auditing.outcome import draw_releases, more_people, only_groups
 from tacit.auditing.result import AuditResult
 from tacit.engine import ExecutionPath, open_engine
 from tacit.errors import EngineError, InvalidParameter, json_text

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from tacit.cli.books import connected
 from tacit.cli.options import (
     FORMATS,
     AskOptions,
@@ -22,7 +21,7 @@ from tacit.cli.options import (
     plan_question,
     with_options,
 )
-from tacit.cli.screen import check_plot, check_writable, say, working, write_text
+from tacit.cli.screen import check_plot, check_writable, connected, say, working, write_text
 from tacit.errors import InvalidParameter, json_text
 
 if TYPE_CHECKING:

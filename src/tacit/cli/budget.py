@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from tacit.cli.books import LedgerPath, ServerAddress, connected, opened_here
 from tacit.cli.options import argument, flag, option, with_options
-from tacit.cli.screen import say
+from tacit.cli.screen import LedgerPath, ServerAddress, connected, opened_here, say
 from tacit.errors import InvalidParameter
 
 if TYPE_CHECKING:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from tacit.cli.books import ServerAddress, connected
 from tacit.cli.budget import NO_TABLES
 from tacit.cli.options import (
     argument,
@@ -26,7 +25,7 @@ from tacit.cli.options import (
     whole_number,
     with_options,
 )
-from tacit.cli.screen import say
+from tacit.cli.screen import ServerAddress, connected, say
 from tacit.errors import InvalidParameter, LedgerError, QueryRefused, TacitError
 from tacit.files import read_small
 

@@ -3,7 +3,6 @@
 Learning ahead is for a curator who chooses the cost, or who plans the errors of questions before the first one.
 """
 
-from tacit.cli.books import LedgerPath, opened_here
 from tacit.cli.options import (
     TableOptions,
     argument,
@@ -15,7 +14,7 @@ from tacit.cli.options import (
     required,
     with_options,
 )
-from tacit.cli.screen import check_writable, say, working
+from tacit.cli.screen import LedgerPath, check_writable, opened_here, say, working
 from tacit.errors import QueryRefused, did_you_mean
 
 Repeated = list[str] | None

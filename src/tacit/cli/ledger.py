@@ -11,9 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from tacit.cli.books import LedgerPath, ServerAddress, connected, ledger_here, opened_book, opened_here
 from tacit.cli.options import argument, flag, option, required, with_options
-from tacit.cli.screen import say, write_text
+from tacit.cli.screen import (
+    LedgerPath,
+    ServerAddress,
+    connected,
+    ledger_here,
+    opened_book,
+    opened_here,
+    say,
+    write_text,
+)
 from tacit.errors import InvalidParameter
 from tacit.files import read_small
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from tacit.cli.books import ledger_here
+from tacit.cli.screen import ledger_here
 from tacit.errors import InvalidParameter, LedgerError, QueryRefused
 from tacit.options import FLAGS, OPTIONS
 

@@ -4,9 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tacit.cli.books import LedgerPath, ServerAddress, opened_book
 from tacit.cli.options import argument, option, with_options
-from tacit.cli.screen import say
+from tacit.cli.screen import LedgerPath, ServerAddress, opened_book, say
 from tacit.errors import InvalidParameter
 
 if TYPE_CHECKING:

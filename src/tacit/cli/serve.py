@@ -15,9 +15,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from tacit.cli.books import own_token
 from tacit.cli.options import flag, option, required, with_options
-from tacit.cli.screen import say
+from tacit.cli.screen import own_token, say
 from tacit.errors import InvalidParameter, LargeEpsilonWarning, TacitError
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 
-from tacit.engine.coded.coded_rows import CodedRows
-from tacit.engine.coded.coding_rows import columns_read, read_blocks
+from tacit.engine.coded_rows import CodedRows
+from tacit.engine.coding_rows import columns_read, read_blocks
 from tacit.engine.daily_counts import columns_counted, counted_days, running_relation, weighed_days
 from tacit.engine.derived import kinds_of, narrowed_source
 from tacit.engine.engine import ExecutionPath, class_and_code, log, raise_if_failed, recording

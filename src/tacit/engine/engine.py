@@ -16,7 +16,7 @@ from tacit.plan import CodedPlan, Plan, RunningPlan
 from tacit.tables import Source
 
 if TYPE_CHECKING:
-    from tacit.engine.coded.coded_rows import CodedRows
+    from tacit.engine.coded_rows import CodedRows
 
 # The class of an error may depend on rows. So records go only to handlers that the curator added to this very logger.
 log = logging.getLogger("tacit.curator")

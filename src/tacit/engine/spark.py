@@ -17,21 +17,23 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from tacit.engine.coded.coded_rows import CodedRows
+from tacit.engine.coded_rows import CodedRows
+from tacit.engine.cutting import Piece
 from tacit.engine.embedded import EmbeddedEngine, is_digest, joined
 from tacit.engine.engine import ExecutionPath, log, raise_if_failed, recording
-from tacit.engine.parts.cutting import Piece
-from tacit.engine.parts.part import CODED, EXACT, SEEN, TEXTS
-from tacit.engine.parts.part_bytes import added_parts, block_from_bytes, from_bytes
-from tacit.engine.parts.parted_question import Cutting, PartedQuestion, coded_in_parts, parted
-from tacit.engine.parts.task import (
+from tacit.engine.part import CODED, EXACT, SEEN, TEXTS, added_parts, block_from_bytes, from_bytes
+from tacit.engine.task import (
     PIECES_SQL,
     WITHOUT_LOOPS,
     CountTask,
     CutTask,
+    Cutting,
+    PartedQuestion,
     PartTask,
     RowsTask,
     Task,
+    coded_in_parts,
+    parted,
     pieces_of,
     versions,
 )
@@ -261,7 +263,7 @@ def _probe() -> Any:
         for _ in batches:
             pass
         try:
-            from tacit.engine.parts.task import get_ready
+            from tacit.engine.task import get_ready
 
             found = get_ready()
         except Exception as problem:  # noqa: BLE001 - whatever is missing there

@@ -8,12 +8,10 @@ from tacit.learning.additive import AdditiveClassifier, AdditiveRegressor
 from tacit.learning.linear import PCA, LinearRegression
 from tacit.learning.model_file import load, model_text
 from tacit.learning.rounds import Rounds, train
-from tacit.learning.scoring.holdout import Holdout
-from tacit.learning.scoring.judge import Score
-from tacit.learning.scoring.scorable import RowsUsed, Scorable, Scoring, SqlModel, rows_used
-from tacit.learning.scoring.tuning import Tuned, tune
+from tacit.learning.scorable import Holdout, RowsUsed, Scorable, Score, Scoring, SqlModel, rows_used
 from tacit.learning.synthetic.made_rows import MadeRows
 from tacit.learning.teachers import Student, Teachers, Votes
+from tacit.learning.tuning import Tuned, tune
 
 __all__ = [
     "PCA",

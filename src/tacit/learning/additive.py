@@ -21,10 +21,9 @@ from tacit.errors import InvalidParameter
 from tacit.learning.additive_model import MARGIN, AdditiveModel
 from tacit.learning.estimator import Estimator
 from tacit.learning.features import Feature, class_target, coarse_of, features_of, target_of
-from tacit.learning.model_sql import score_sql
-from tacit.learning.scoring.scorable import Scoring
+from tacit.learning.scorable import Scoring
 from tacit.learning.shapes import BINS_MOST, Recipe, Shapes, learn_shapes
-from tacit.learning.terms import ModelTerms, explained, term_picture
+from tacit.learning.terms import ModelTerms, explained, score_sql, term_picture
 from tacit.learning.undeclared import FitPlan, Kind, KnownColumns
 from tacit.plan import UNIT, CodedPlan, Measured, ValueTarget, count_moves_squared
 from tacit.privacy import Floats, Number, decimal_meaning, show

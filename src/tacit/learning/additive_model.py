@@ -12,9 +12,8 @@ import numpy as np
 from tacit.asking import Table
 from tacit.errors import InvalidParameter
 from tacit.learning.features import Feature, class_target, target_of
-from tacit.learning.scoring.scorable import RowsUsed, Scoring
-from tacit.learning.shapes import Shape, Shapes
-from tacit.learning.starting import chance_of
+from tacit.learning.scorable import RowsUsed, Scoring
+from tacit.learning.shapes import Shape, Shapes, chance_of
 from tacit.learning.undeclared import with_target
 from tacit.plan import SCORE_BITS, UNIT, PairedBins, Scores, ValueTarget
 from tacit.privacy import Floats, Integers

@@ -17,9 +17,9 @@ from tacit.asking import Learn, Table
 from tacit.errors import InvalidParameter, QueryRefused, did_you_mean
 from tacit.learning.additive_model import AdditiveModel
 from tacit.learning.declared_rows import has_names, protected_rows, rows_to_predict
-from tacit.learning.linear_state import LinearState
+from tacit.learning.linear_fit import LinearState
 from tacit.learning.rounds import train
-from tacit.learning.scoring.scorable import rows_used
+from tacit.learning.scorable import rows_used
 from tacit.learning.undeclared import FitPlan, Kind, KnownColumns, known_columns, one_call
 from tacit.ledger import Ledger
 from tacit.privacy import Loss, Number

@@ -3,7 +3,7 @@
 No row is read. A column with keys has a cell for each key. A ranged number has a cell for each whole value if there are
 few; otherwise cells that grow with the value if the range starts at 0, as money does; otherwise cells of equal width.
 The last cell of each is for missing values, and for undeclared values. Which cells become which bins is decided later,
-from noisy counts (`bins.py`).
+from noisy counts (`priors.py`).
 """
 
 from collections.abc import Iterable, Sequence

@@ -15,10 +15,9 @@ from tacit.asking import Table
 from tacit.errors import InvalidParameter, QueryRefused, printable
 from tacit.learning.estimator import Estimator
 from tacit.learning.features import NUMBERS, as_list
-from tacit.learning.linear_fit import NoisyGram
-from tacit.learning.linear_state import LinearDesign, LinearState, design_of, plan_of
-from tacit.learning.model_sql import linear_sql
-from tacit.learning.scoring.scorable import Scoring, SqlModel
+from tacit.learning.linear_fit import LinearDesign, LinearState, NoisyGram, design_of, plan_of
+from tacit.learning.scorable import Scoring, SqlModel
+from tacit.learning.terms import linear_sql
 from tacit.learning.undeclared import FitPlan, Kind, KnownColumns, with_target
 from tacit.privacy import Floats, Number, show
 

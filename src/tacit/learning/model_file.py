@@ -20,8 +20,8 @@ from tacit.learning.additive import AdditiveClassifier, AdditiveRegressor
 from tacit.learning.additive_model import AdditiveModel
 from tacit.learning.estimator import Estimator
 from tacit.learning.linear import PCA, LinearRegression
-from tacit.learning.linear_state import LinearState
-from tacit.learning.scoring.scorable import RowsUsed
+from tacit.learning.linear_fit import LinearState
+from tacit.learning.scorable import RowsUsed
 from tacit.learning.synthetic.made_rows import MadeRows
 from tacit.learning.synthetic.noisy_tables import RowsState
 from tacit.ledger import Receipt

@@ -28,7 +28,7 @@ from tacit.errors import InvalidParameter, QueryRefused
 from tacit.learning.declared_rows import rows_to_predict
 from tacit.learning.features import Feature, class_target, features_of, target_of
 from tacit.learning.rounds import train
-from tacit.learning.scoring.holdout import units_between
+from tacit.learning.scorable import units_between
 from tacit.ledger import Receipt
 from tacit.plan import STEPS_MOST, CodedColumn, CodedPlan, measured_column
 from tacit.privacy import ApproximateLoss, Floats, GaussianNoise, Integers, Number, whole

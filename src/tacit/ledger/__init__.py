@@ -11,11 +11,10 @@ from tacit.ledger.charging import Learning, Receipt, StoredAnswer, StoredFact
 from tacit.ledger.entry import Entry
 from tacit.ledger.home import TRYOUT, TryOut, back_up, change_key, has_default_ledger, open_ledger, restore
 from tacit.ledger.ledger import Ledger
-from tacit.ledger.notes import Note
+from tacit.ledger.notes import Note, Step
 from tacit.ledger.registry import RegisteredTable
 from tacit.ledger.reservation import Reservation
 from tacit.ledger.roles import Person, Token, until_text
 from tacit.ledger.spelling import name_key
 from tacit.ledger.sqlite import MEMORY
 from tacit.ledger.status import Asker, BudgetRoom, BudgetStatus, Fit, Left, cost_words, entry_line, spent_words
-from tacit.ledger.steps import Step

@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 
 from tacit.accounting import Charge
 from tacit.errors import NOTHING_CHARGED, BeingAnswered, BudgetExceeded, DeadRequest, InvalidParameter, LedgerError
-from tacit.ledger.budget import BLOCK, EACH, block_of
+from tacit.ledger.budget import BLOCK, EACH, CallInProgress, aside_name, block_of, is_some, set_aside
 from tacit.ledger.chain import digest
 from tacit.ledger.draft import (
     PEOPLE,
@@ -33,7 +33,6 @@ from tacit.ledger.entry import CHARGE_NAMES, Entry, Record, account_name, amount
 from tacit.ledger.locks import ATTEMPTS
 from tacit.ledger.registry import RegisteredTable, declared_budget
 from tacit.ledger.roles import find_person, not_allowed, why_not
-from tacit.ledger.set_aside import CallInProgress, aside_name, is_some, set_aside
 from tacit.ledger.spelling import name_key
 from tacit.ledger.status import cost_of, first_shortfall
 from tacit.ledger.store import BY_CHARGE, Likely, looks_for

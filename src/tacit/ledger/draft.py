@@ -15,7 +15,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from tacit.accounting import Charge
-from tacit.ledger.budget import BLOCK, EACH, Budget, budget_from
+from tacit.ledger.budget import BLOCK, EACH, Budget, aside_changes, budget_from, set_aside
 from tacit.ledger.chain import BEGINNING, SigningKey, canonical, link
 from tacit.ledger.entry import (
     SCHEMA_BEFORE,
@@ -28,7 +28,6 @@ from tacit.ledger.entry import (
     account_name,
     account_text,
 )
-from tacit.ledger.set_aside import aside_changes, set_aside
 from tacit.ledger.spelling import BUDGETS, NAMES, SPELLED, WRITTEN, folded, name_key
 from tacit.ledger.state import Pieces, State, whole_state
 from tacit.ledger.store import NotAsSigned, StoreRows

@@ -24,7 +24,7 @@ from tacit.ledger.draft import NAME, LedgerDraft
 from tacit.ledger.entry import Entry, Head, Record, Writes, scope_of
 from tacit.ledger.group_commit import GroupCommit, PendingWrite
 from tacit.ledger.locks import in_hand, is_alone
-from tacit.ledger.notes import KeepsNotes
+from tacit.ledger.notes import KeepsNotes, Step, add_step, steps_of
 from tacit.ledger.registry import RegisteredTable
 from tacit.ledger.reservation import CarriesOut, Reservation
 from tacit.ledger.roles import KnowsPeople, require_allowed
@@ -42,7 +42,6 @@ from tacit.ledger.status import (
     first_shortfall,
     smallest,
 )
-from tacit.ledger.steps import Step, add_step, steps_of
 from tacit.ledger.store import LedgerStore, NotAsSigned, StoreRows
 from tacit.ledger.verify import Verified, verify
 from tacit.privacy import ApproximateLoss, Event, Loss, LossPerPeriod

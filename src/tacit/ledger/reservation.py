@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from tacit.accounting import Charge
 from tacit.errors import BeingAnswered, InvalidParameter
 from tacit.ledger import charging
+from tacit.ledger.budget import CallInProgress, call_in_progress, less, within
 from tacit.ledger.chain import digest, fresh_id
 from tacit.ledger.charging import Attempt, Receipt, keys_of, request_name
 from tacit.ledger.draft import LedgerDraft
@@ -15,7 +16,6 @@ from tacit.ledger.group_commit import GroupCommit
 from tacit.ledger.locks import InHand, in_hand, taken, waited_for
 from tacit.ledger.registry import RegisteredTable
 from tacit.ledger.roles import why_not
-from tacit.ledger.set_aside import CallInProgress, call_in_progress, less, within
 from tacit.ledger.spelling import name_key
 from tacit.ledger.status import Asker, BudgetRoom, first_shortfall, limits_of
 from tacit.ledger.store import LedgerStore
@@ -117,7 +117,7 @@ class CarriesOut:
     ) -> Iterator[None]:
         """Make the charges inside one call: its first is refused if the budgets lack room for all of them.
 
-        From then on the rest is set aside (`set_aside.py`). `beside` are facts that are learned first: pure, and
+        From then on the rest is set aside (`budget.py`). `beside` are facts that are learned first: pure, and
         charged by themselves; an earlier attempt may have paid for some of the `known`. A call inside a call has its
         room already.
         """

@@ -17,7 +17,7 @@ from typing import Any, Generic, TypeVar
 
 from tacit.accounting import GRAIN, Charge, covers
 from tacit.errors import LedgerError, TacitError
-from tacit.ledger.budget import Budget
+from tacit.ledger.budget import Budget, aside_changes
 from tacit.ledger.chain import BEGINNING, fingerprint, is_fresh_id, link, verify_signature
 from tacit.ledger.draft import (
     PAGE,
@@ -46,7 +46,6 @@ from tacit.ledger.entry import (
 from tacit.ledger.locks import ATTEMPTS
 from tacit.ledger.roles import ROLES, person_from
 from tacit.ledger.rotation import is_signed
-from tacit.ledger.set_aside import aside_changes
 from tacit.ledger.spelling import NAMES, folded
 from tacit.ledger.state import place_of, whole_state
 from tacit.ledger.store import StoreRows

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tacit.errors import InvalidParameter
 from tacit.local.domain import SIZE_MAX, Labels
-from tacit.local.interval import Counting, ReportLaw
+from tacit.local.estimate import Counting, ReportLaw
 from tacit.local.protocols.protocol import Response
 from tacit.local.survey import Survey
 from tacit.noise import Keystream, warning

@@ -26,7 +26,7 @@ from tacit.accounting import (
     shuffled,
 )
 from tacit.errors import InvalidParameter
-from tacit.local.interval import ReportLaw
+from tacit.local.estimate import ReportLaw
 from tacit.local.protocols.protocol import Response
 from tacit.local.randomized_response import PEOPLE_MOST, gain_of, least_people, share_error
 from tacit.pictures import BLUE, GREEN, PINK, RED, Axis, Look, Spec, check_path, decades, line_panel, page, write

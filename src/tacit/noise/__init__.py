@@ -15,7 +15,6 @@ from tacit.noise.coins import (
 )
 from tacit.noise.gaussian import DiscreteGaussian, gaussian_table
 from tacit.noise.grid import SMALL, add_steps, is_float, is_whole
-from tacit.noise.laplace import DiscreteLaplace, laplace_tables
+from tacit.noise.laplace import DiscreteLaplace, DiscreteStaircase, laplace_tables
 from tacit.noise.mechanism import Gaussian, Laplace, warning
-from tacit.noise.staircase import DiscreteStaircase
 from tacit.noise.threshold import WIDTH, IntegerNoise, ThresholdTable

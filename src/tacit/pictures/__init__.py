@@ -1,6 +1,22 @@
 """Pictures: plain records become Vega-Lite, with one palette and one writer. Answers are left to other rooms."""
 
 from tacit.pictures.lines import Axis, LevelLine, Look, decades, line_panel, mark_at, side_by_side
-from tacit.pictures.look import BLUE, GREEN, INK, ORANGE, PALE, PINK, RED, Spec, nominal, page, quantity, themed
 from tacit.pictures.sheet import NARROW, Order, Panel, Sheet, SheetCell, chart
-from tacit.pictures.writer import as_chart, as_svg, check_path, write
+from tacit.pictures.writer import (
+    BLUE,
+    GREEN,
+    INK,
+    ORANGE,
+    PALE,
+    PINK,
+    RED,
+    Spec,
+    as_chart,
+    as_svg,
+    check_path,
+    nominal,
+    page,
+    quantity,
+    themed,
+    write,
+)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tacit.pictures.look import INK, PALE, Spec, nominal, page, quantity
+from tacit.pictures.writer import INK, PALE, Spec, nominal, page, quantity
 
 TITLE_LETTERS, NOTE_LETTERS = 90, 156
 WIDTH, HEIGHT = 400, 290

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal
 
-from tacit.pictures.look import BLUE, GREEN, GREY, INK, OLIVE, ORANGE, PALE, PINK, RED, SKY, Spec, nominal, quantity
+from tacit.pictures.writer import BLUE, GREEN, GREY, INK, OLIVE, ORANGE, PALE, PINK, RED, SKY, Spec, nominal, quantity
 
 Order = Literal["none", "number", "time"]
 

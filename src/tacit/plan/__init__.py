@@ -1,6 +1,5 @@
 """Plans: from a question and public facts only, decide what is read, how it is bounded, its noise and its cost."""
 
-from tacit.plan.bounds.ceilings import AT_MOST, AT_MOST_OF_TABLE
 from tacit.plan.bounds.chosen import (
     CLEARLY_LESS,
     ENTROPY_SLACK,
@@ -14,12 +13,10 @@ from tacit.plan.bounds.chosen import (
     VAGUE_FROM,
     WILD_FROM,
 )
-from tacit.plan.bounds.facts import NO_FACTS, Fact, Facts, WantedFact
+from tacit.plan.bounds.facts import FEW_CELLS, NO_FACTS, Fact, Facts, WantedFact, people_beyond_ranges
 from tacit.plan.bounds.filled import unseen_columns
 from tacit.plan.bounds.found_keys import refuse_no_groups, smallest_shown
-from tacit.plan.bounds.known import FEW_CELLS, people_beyond_ranges
-from tacit.plan.bounds.learning import ceiling_keys, missing_facts, needed_facts
-from tacit.plan.bounds.made_up import standing_in
+from tacit.plan.bounds.learning import ceiling_keys, missing_facts, needed_facts, standing_in
 from tacit.plan.bounds.scaling import (
     BINS,
     CELL_MOST,
@@ -31,6 +28,7 @@ from tacit.plan.bounds.scaling import (
     Scaling,
     Vector,
 )
+from tacit.plan.bounds.vectors import AT_MOST, AT_MOST_OF_TABLE
 from tacit.plan.coded import (
     ERROR_SHIFTS,
     LINK_REACH,
@@ -61,8 +59,12 @@ from tacit.plan.coded import (
     count_moves_squared,
     link_table,
 )
+from tacit.plan.groups import whole_of
 from tacit.plan.layout import STEPS_MOST, indices, measured_column, weights_of_part
-from tacit.plan.outputs import (
+from tacit.plan.plan import (
+    UNIT_WEIGHT,
+    Cells,
+    Choice,
     Correlation,
     CountDistinct,
     CountRows,
@@ -70,33 +72,35 @@ from tacit.plan.outputs import (
     CountValues,
     Covariance,
     Mean,
-    Moment,
-    PlannedOutput,
-    Quantile,
-    Ranking,
-    StandardDeviation,
-    Sum,
-    Variance,
-)
-from tacit.plan.plan import (
-    UNIT_WEIGHT,
-    Cells,
-    Choice,
     Measured,
+    Moment,
     NoiseKind,
     NoisyRelease,
     Part,
     PartKind,
     Plan,
     PlannedLevel,
+    PlannedOutput,
     Product,
+    Quantile,
     QuantileDraw,
+    Ranking,
     Sensitivity,
     Spend,
+    StandardDeviation,
+    Sum,
+    Variance,
     question_key,
 )
-from tacit.plan.planner import make_plan, make_spend, plan_of_other_noise, plan_with_room
+from tacit.plan.planner import (
+    PlannedTogether,
+    make_plan,
+    make_spend,
+    plan_of_other_noise,
+    plan_with_room,
+    plans_of_noise,
+    plans_together,
+    spends_of,
+)
 from tacit.plan.running_days import DAYS_MOST, STEP_BITS, RunningPlan
-from tacit.plan.sensitivity import whole_of
-from tacit.plan.shared_epsilon import PlannedTogether, plans_of_noise, plans_together, spends_of
 from tacit.plan.split import read_weights, rounded_shares

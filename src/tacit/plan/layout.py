@@ -15,8 +15,19 @@ from math import comb, prod
 from typing import Any
 
 from tacit.errors import QueryRefused
-from tacit.plan.outputs import DEGREES, FAMILIES, CountRows, CountUnits, Family, PlannedOutput, planned
-from tacit.plan.plan import Distinct, Measured, Part, Product
+from tacit.plan.plan import (
+    DEGREES,
+    FAMILIES,
+    CountRows,
+    CountUnits,
+    Distinct,
+    Family,
+    Measured,
+    Part,
+    PlannedOutput,
+    Product,
+    planned,
+)
 from tacit.privacy import SCALE_MAX, show
 from tacit.query import (
     INT_LEAST,

@@ -11,8 +11,7 @@ from fractions import Fraction
 from math import inf, sqrt
 
 from tacit.errors import QueryRefused
-from tacit.plan.outputs import Sum
-from tacit.plan.plan import NoiseKind, NoisyRelease, Part, Plan, PlannedLevel, Sensitivity, Spend
+from tacit.plan.plan import NoiseKind, NoisyRelease, Part, Plan, PlannedLevel, Sensitivity, Spend, Sum
 from tacit.plan.split import rounded_shares, standard_deviation, with_noise
 from tacit.query import Query, Scalar
 

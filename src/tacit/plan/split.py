@@ -21,8 +21,9 @@ from typing import assert_never
 from tacit.accounting import laplace_scale, noise_delta, rho_within
 from tacit.errors import InvalidParameter, QueryRefused
 from tacit.plan.choices import ESTIMATES_PART, ESTIMATES_PART_OF_RHO, UnitBounds, draw_of, quantile_gain
+from tacit.plan.groups import whole_of
 from tacit.plan.layout import UNITS, Layout
-from tacit.plan.outputs import (
+from tacit.plan.plan import (
     Correlation,
     CountDistinct,
     CountRows,
@@ -30,15 +31,19 @@ from tacit.plan.outputs import (
     CountValues,
     Covariance,
     Mean,
+    NoiseKind,
+    NoisyRelease,
+    Part,
     Quantile,
+    QuantileDraw,
     Ranking,
     Released,
+    Sensitivity,
+    Spend,
     StandardDeviation,
     Sum,
     Variance,
 )
-from tacit.plan.plan import NoiseKind, NoisyRelease, Part, QuantileDraw, Sensitivity, Spend
-from tacit.plan.sensitivity import whole_of
 from tacit.privacy import (
     SCALE_MAX,
     SCALE_MIN,

@@ -1,22 +1,7 @@
 """Questions: two doors, SQL and Python, that make one tree of frozen records, and the checks on it."""
 
-from tacit.query.after.after_check import after_in_words
-from tacit.query.after.postprocess import (
-    apply_postprocessing,
-    evaluate,
-)
-from tacit.query.after.spans import (
-    AnswerSpan,
-    Moves,
-    Parts,
-    moves_of,
-    parts_of_window,
-    rows_read,
-    span_of,
-    window_span_of,
-)
 from tacit.query.allowed_blocks import blocks_allowed
-from tacit.query.check import type_of
+from tacit.query.check import after_in_words, type_of
 from tacit.query.column_expressions import Col, col
 from tacit.query.compound import (
     Aside,
@@ -76,7 +61,6 @@ from tacit.query.kind import (
 )
 from tacit.query.language.catalogue import written_forms
 from tacit.query.language.named_functions import POSITION_MAX
-from tacit.query.limits import PUBLIC_KEYS_MAX, limit_cells
 from tacit.query.literal import Wild, key_value, pattern_parts
 from tacit.query.nodes import (
     PLACES,
@@ -108,8 +92,22 @@ from tacit.query.nodes import (
 from tacit.query.question_json import RowsSent, question_about, question_from, question_record
 from tacit.query.ranges import ends_of, with_bounds, with_ranges
 from tacit.query.relations import declaration_of, narrowed, no_more_rows_than, relation_mark, unit_aggregate_kind
+from tacit.query.spans import (
+    AnswerSpan,
+    Moves,
+    Parts,
+    moves_of,
+    parts_of_window,
+    rows_read,
+    span_of,
+    window_span_of,
+)
+from tacit.query.sql.expressions import name_of, question_text, show, show_value
 from tacit.query.sql.parse import in_dialect, quoted_name
 from tacit.query.sql.postgres_text import PostgresSelect
 from tacit.query.sql.questions import parse_query, parse_question, selects_of, tables_named
-from tacit.query.sql.sql_text import name_of, question_text, show, show_value
-from tacit.query.typecheck import kind_of
+from tacit.query.typecheck import PUBLIC_KEYS_MAX, kind_of, limit_cells
+from tacit.query.windows import (
+    apply_postprocessing,
+    evaluate,
+)

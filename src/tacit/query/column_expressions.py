@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from tacit.errors import QueryRefused
 from tacit.query.kind import value_of
-from tacit.query.sql.sql_text import show, show_name
+from tacit.query.sql.expressions import show, show_name
 
 Constant: TypeAlias = "bool | int | float | str | Fraction | date | None"
 

@@ -7,11 +7,10 @@ from itertools import pairwise, product
 from math import isinf, prod
 
 from tacit.errors import QueryRefused
-from tacit.query.after.after_check import kind_of_aggregate
+from tacit.query.check import kind_of_aggregate
 from tacit.query.kind import value_of
-from tacit.query.limits import PUBLIC_KEYS_MAX
 from tacit.query.nodes import Call, Column, Expression, Key, PostProcessing, Query, Scalar, Type, Value, columns_of
-from tacit.query.typecheck import column_kinds, kind_of
+from tacit.query.typecheck import PUBLIC_KEYS_MAX, column_kinds, kind_of
 from tacit.tables import Declaration
 
 # Numbers of a group that are the sums, or come from the sums, of those of its parts.

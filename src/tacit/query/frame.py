@@ -16,7 +16,6 @@ from tacit.query.check import check
 from tacit.query.column_expressions import Col, written
 from tacit.query.compound import refuse_unnested_time
 from tacit.query.kind import value_of
-from tacit.query.limits import LEVELS_MOST
 from tacit.query.literal import fraction_meant, refuse_broken_text
 from tacit.query.nodes import (
     Aggregate,
@@ -34,9 +33,9 @@ from tacit.query.nodes import (
     Scalar,
     level_word,
 )
+from tacit.query.sql.expressions import show_value
 from tacit.query.sql.rows import parse_expression
-from tacit.query.sql.sql_text import show_value
-from tacit.query.typecheck import canonical, column_kinds
+from tacit.query.typecheck import LEVELS_MOST, canonical, column_kinds
 from tacit.tables import Declaration, RowUnit, is_auto, read_between
 
 Between: TypeAlias = Sequence[Number] | None
@@ -179,7 +178,7 @@ class Frame:
     levels: tuple[tuple[int, ...], ...] = ()  # the totals asked with the groups, as places among the keys
     other: bool = False  # the rows of groups that are not shown are one more group
     public_totals: tuple[PublicTotals, ...] = ()
-    within: int = 0  # the work that a row takes before these are there, in steps (`limits.py`)
+    within: int = 0  # the work that a row takes before these are there, in steps (`typecheck.py`)
     # of a join: the columns of each of its tables, as they are called there and in the declaration
     tables: Mapping[str, Mapping[str, str]] | None = None
 

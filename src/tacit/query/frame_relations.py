@@ -7,7 +7,6 @@ from tacit.errors import QueryRefused, did_you_mean
 from tacit.query.check import check_units
 from tacit.query.frame import AggregateSpec, Frame, named_or_expression
 from tacit.query.joins import Side, join, marked, row_wise
-from tacit.query.limits import steps
 from tacit.query.literal import refuse_broken_text
 from tacit.query.nodes import (
     Call,
@@ -21,8 +20,8 @@ from tacit.query.nodes import (
     free_name,
 )
 from tacit.query.relations import expressions_of, is_constant, unit_declaration, unit_keys, unit_outputs
-from tacit.query.sql.sql_text import show
-from tacit.query.typecheck import canonical, column_kinds, kind_of
+from tacit.query.sql.expressions import show
+from tacit.query.typecheck import canonical, column_kinds, kind_of, steps
 
 HOWS = ("inner", "left", "semi", "anti")
 

@@ -12,7 +12,6 @@ from fractions import Fraction
 from tacit.errors import QueryRefused
 from tacit.privacy import whole
 from tacit.query.kind import Kind
-from tacit.query.limits import steps
 from tacit.query.nodes import (
     PLACES,
     Column,
@@ -32,8 +31,8 @@ from tacit.query.nodes import (
     free_name,
     sources_of,
 )
-from tacit.query.sql.sql_text import show
-from tacit.query.typecheck import column_kinds, kind_of
+from tacit.query.sql.expressions import show
+from tacit.query.typecheck import column_kinds, kind_of, steps
 from tacit.tables import ROW, ColumnFacts, Declaration, KeyValue, PublicTable, RowUnit
 
 # A question reads at most this many tables.
@@ -49,7 +48,7 @@ class Side:
 
     relation: Relation
     declaration: Declaration
-    steps: int = 0  # the work that a row takes before these are there (`limits.py`)
+    steps: int = 0  # the work that a row takes before these are there (`typecheck.py`)
 
     @property
     def is_public(self) -> bool:

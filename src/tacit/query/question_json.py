@@ -27,7 +27,6 @@ from tacit.query.frame import (
 from tacit.query.frame_relations import frame_side, joined_frame, per_unit
 from tacit.query.joins import TABLES_MAX, Side
 from tacit.query.kind import value_of
-from tacit.query.limits import DEPTH_MAX, KEYS_MAX, OUTPUTS_MAX
 from tacit.query.literal import fraction_meant, refuse_broken_text
 from tacit.query.nodes import (
     Aggregate,
@@ -45,8 +44,9 @@ from tacit.query.nodes import (
     TableRows,
     Value,
 )
+from tacit.query.sql.expressions import show
 from tacit.query.sql.rows import parse_expression
-from tacit.query.sql.sql_text import show
+from tacit.query.typecheck import DEPTH_MAX, KEYS_MAX, OUTPUTS_MAX
 from tacit.tables import Declaration
 
 FORMAT = 1

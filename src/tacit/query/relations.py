@@ -34,7 +34,7 @@ from tacit.query.nodes import (
     free_name,
 )
 from tacit.query.ranges import ends_of, range_of
-from tacit.query.sql.sql_text import name_of, show
+from tacit.query.sql.expressions import name_of, show
 from tacit.query.typecheck import column_kinds, kind_of
 from tacit.tables import ColumnFacts, Declaration, RowUnit
 

@@ -21,9 +21,19 @@ from tacit.server.desk import KEY_BYTES, Desk, Given, told
 from tacit.server.listening import OwnHosts
 from tacit.server.mcp import add_mcp_route
 from tacit.server.pages import Visits, add_pages, problem_page
-from tacit.server.problems import MEDIA_TYPE, Problem, misdirected, unknown
+from tacit.server.problems import (
+    KEY_DOCUMENT,
+    MEDIA_TYPE,
+    Problem,
+    Who,
+    body_of,
+    json_reply,
+    misdirected,
+    question_document,
+    read_key,
+    unknown,
+)
 from tacit.server.records import add_record_routes
-from tacit.server.replies import KEY_DOCUMENT, Who, body_of, json_reply, question_document, read_key
 from tacit.server.reply_schemas import (
     NOT_YET,
     WITH_ANSWER,

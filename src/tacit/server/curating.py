@@ -32,8 +32,7 @@ from tacit.options import AMOUNT, TABLE, TEXT, read_object, read_value
 from tacit.privacy import Loss, epsilon, rho
 from tacit.server.access import Verb, require, sees
 from tacit.server.desk import Desk
-from tacit.server.problems import Problem, unknown
-from tacit.server.replies import Who, body_of, json_reply, object_document
+from tacit.server.problems import Problem, Who, body_of, json_reply, object_document, unknown
 from tacit.server.reply_schemas import DeclaredTable, EndedToken, GrantRecord, NewToken, PeopleRecord, PersonRecord
 from tacit.tables import (
     BYTES_MAX,

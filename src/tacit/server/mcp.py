@@ -18,8 +18,7 @@ from tacit.ledger import Person
 from tacit.noise import fresh_bytes
 from tacit.options import BODY_BYTES_MAX, OPTIONS, read_wording
 from tacit.server.desk import KEY_BYTES, Desk, told
-from tacit.server.problems import Problem
-from tacit.server.replies import Who, body_of, json_reply, read_key
+from tacit.server.problems import Problem, Who, body_of, json_reply, read_key
 from tacit.server.reply_schemas import JsonRpcReply
 
 VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")  # of the protocol, the newest first

@@ -17,8 +17,7 @@ from tacit.errors import InvalidParameter, TacitError
 from tacit.ledger import BEGINNING, Entry, Ledger, Person, RegisteredTable, entry_line, name_key
 from tacit.server.access import VERBS, require, sees
 from tacit.server.desk import Desk
-from tacit.server.problems import Problem, unknown
-from tacit.server.replies import Who, json_reply, number_of
+from tacit.server.problems import Problem, Who, json_reply, number_of, unknown
 from tacit.server.reply_schemas import TEXT_OF_CSV, TEXT_OF_SVG, CertificateRecord, EntriesPage, text_as
 
 PAGE_ENTRIES = 500  # looked at for one reply

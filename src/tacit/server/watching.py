@@ -22,8 +22,7 @@ from tacit import __version__
 from tacit.errors import InvalidParameter, TacitError
 from tacit.server.access import require
 from tacit.server.desk import Desk
-from tacit.server.problems import Problem
-from tacit.server.replies import Who
+from tacit.server.problems import Problem, Who
 
 READY_SECONDS = 1.0  # seconds for which a readiness check is kept: requests without a token cost little
 SERIES_MAX = 2_000

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from tacit.accounting import convert, cost
 from tacit.accounting import filter as rules
-from tacit.privacy import event as events
+from tacit.privacy import loss as events
 from tacit.privacy.loss import ApproximateLoss, Loss
 from tacit_gauntlet.targets import original
 

@@ -11,8 +11,8 @@ import numpy as np
 from tacit.engine import engine, interpreted_kernel
 from tacit.engine.kernel import coding, compiled
 from tacit.exact import ExactTable
-from tacit.privacy.arrays import Words
-from tacit.query import limits
+from tacit.privacy.number import Words
+from tacit.query import typecheck
 from tacit.tables import cells
 from tacit_gauntlet.stage.table import SALT, FrozenBits, Question, frozen, plan_of
 from tacit_gauntlet.targets import planted, standing
@@ -23,7 +23,7 @@ Secret = coding.Secret
 
 # public limits: of a text's length, and of what a question does for one row
 TEXT_BYTES_MAX = cells.TEXT_BYTES_MAX
-STEPS_MAX = limits.STEPS_MAX
+STEPS_MAX = typecheck.STEPS_MAX
 
 _LITTLE = "4MB"
 

@@ -12,7 +12,7 @@ from flint import arb
 
 from tacit.errors import TacitError
 from tacit.noise.bits import Bits
-from tacit.privacy.arrays import Words
+from tacit.privacy.number import Words
 from tacit.privacy.rounding import as_rational, working_precision
 
 _PRECISION = 512

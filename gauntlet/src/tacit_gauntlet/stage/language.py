@@ -16,7 +16,7 @@ from tacit.errors import QueryRefused
 from tacit.query import kind as kinds
 from tacit.query import nodes
 from tacit.query.language.catalogue import FUNCTIONS
-from tacit.query.sql import sql_text
+from tacit.query.sql import expressions
 from tacit.query.sql.questions import parse_query, parse_question
 from tacit.query.sql.rows import parse_expression
 from tacit.query.typecheck import canonical, column_kinds
@@ -94,7 +94,7 @@ def _parts(query: Query) -> list[Expression]:
 
 def written(expression: Expression) -> str:
     """Return an expression as SQL."""
-    return sql_text.show(expression)
+    return expressions.show(expression)
 
 
 def is_itself(name: str) -> Expression:

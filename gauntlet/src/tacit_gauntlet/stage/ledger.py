@@ -21,8 +21,7 @@ from tacit.errors import BudgetExceeded, TacitError
 from tacit.ledger import entry, sqlite
 from tacit.ledger.draft import PAGE, LedgerDraft
 from tacit.ledger.store import StoreRows
-from tacit.privacy.event import LaplaceNoise, PureChoice
-from tacit.privacy.loss import Loss, PureLoss
+from tacit.privacy.loss import LaplaceNoise, Loss, PureChoice, PureLoss
 from tacit_gauntlet.targets import original, planted
 
 # what the functions below take and give

@@ -14,12 +14,12 @@ from tacit.local import survey as surveys
 from tacit.local.choosing import FREQUENCIES, frequency_protocol
 from tacit.local.client import label_reports
 from tacit.local.protocols import protocol as protocols
-from tacit.local.protocols.attributes import METHODS
 from tacit.local.protocols.hashing import PrefixHashing
 from tacit.local.protocols.means import MeanResponse
 from tacit.local.protocols.unary import Permanent
+from tacit.local.survey import METHODS
 from tacit.noise import coins
-from tacit.privacy.arrays import Words
+from tacit.privacy.number import Words
 from tacit_gauntlet.stage.balls import ball, floor_of
 from tacit_gauntlet.stage.enumeration import GivenBits
 from tacit_gauntlet.stage.local_laws import Law, law_of, permanent_law

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from tacit.local.protocols.attributes import Attributes
 from tacit.local.protocols.hashing import LocalHashing, PrefixHashing
 from tacit.local.protocols.means import _TYPE, MeanResponse
 from tacit.local.protocols.protocol import Response, as_payloads
 from tacit.local.protocols.subset import Subset
 from tacit.local.protocols.unary import Permanent, width_of
+from tacit.local.survey import Attributes
 
 # The chance of each payload, for one answer
 Law = dict[bytes, Fraction]

@@ -15,12 +15,11 @@ import pyarrow as pa
 
 from tacit.asking import Question
 from tacit.asking.session import Session
-from tacit.engine import ExecutionPath
-from tacit.engine.coded.coded_rows import CodedRows
+from tacit.engine import ExecutionPath, cutting, part, task
+from tacit.engine.coded_rows import CodedRows
 from tacit.engine.embedded import EmbeddedEngine
 from tacit.engine.kernel import kernel_path
-from tacit.engine.parts import cutting, part, part_bytes, parted_question, task
-from tacit.engine.parts.parted_question import PartedQuestion, parted
+from tacit.engine.task import PartedQuestion, parted
 from tacit.exact import ExactTable
 from tacit.plan import CodedPlan, Plan
 from tacit.tables import Elsewhere, Source, open_elsewhere
@@ -75,17 +74,15 @@ def asked_in_parts(
     seen = [at for each in done if each.kind == part.SEEN for at in np.frombuffer(each.data, np.int64).tolist()]
     if len(seen) != len(set(seen)):
         raise RuntimeError("a part was answered in two places")
-    found = [part_bytes.from_bytes(each.data, plan) for each in done if each.kind == part.EXACT]
-    return part_bytes.added_parts(question.nothing, found, plan)
+    found = [part.from_bytes(each.data, plan) for each in done if each.kind == part.EXACT]
+    return part.added_parts(question.nothing, found, plan)
 
 
 def coded_in_parts(source: Source, plan: CodedPlan, *, parts: int, places: int) -> CodedRows:
     """Return the rows of a plan as cells, as parts code them."""
-    question = parted_question.coded_in_parts(source, plan, "any salt", parts)
+    question = task.coded_in_parts(source, plan, "any salt", parts)
     done = _first_stages(question, 3, Turn("coded"), places)
-    return CodedRows.of(
-        plan, [part_bytes.block_from_bytes(each.data, plan) for each in done if each.kind == part.CODED]
-    )
+    return CodedRows.of(plan, [part.block_from_bytes(each.data, plan) for each in done if each.kind == part.CODED])
 
 
 @contextmanager

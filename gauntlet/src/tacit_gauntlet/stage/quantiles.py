@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tacit.auditing.drawing import draw_releases
+from tacit.auditing.outcome import draw_releases
 from tacit.selection import quantile
 from tacit_gauntlet.stage.table import SALT, Question, plan_of
 from tacit_gauntlet.targets import standing

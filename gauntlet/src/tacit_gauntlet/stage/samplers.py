@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tacit.noise import bits as source
-from tacit.noise import coins, gaussian, grid, laplace, staircase, threshold
+from tacit.noise import coins, gaussian, grid, laplace, threshold
 from tacit.privacy.law import StaircaseLaw
 from tacit_gauntlet.targets import planted
 
@@ -86,12 +86,12 @@ def staircase_law(epsilon: Fraction, *, sensitivity: int, width: int) -> Stairca
 
 def staircase_levels(law: StaircaseLaw, width: int) -> ThresholdTable:
     """Return the table that draws a staircase's level by words of `width` bits."""
-    return staircase.level_table(law, width)
+    return laplace.level_table(law, width)
 
 
 def staircase_draws(law: StaircaseLaw, count: int) -> Any:
     """Draw staircase noise."""
-    return staircase.draw_staircase(law, count, source.Keystream(), 64)
+    return laplace.draw_staircase(law, count, source.Keystream(), 64)
 
 
 # ---- broken randomness ---------------------------------------------------------------------------------------------

@@ -14,7 +14,8 @@ from tacit import exact as exact_tables
 from tacit.auditing import replay
 from tacit.engine.embedded import EmbeddedEngine
 from tacit.engine.kernel import compiled, kernel_path
-from tacit.plan import plan, sensitivity
+from tacit.plan import groups as plan_groups
+from tacit.plan import plan
 from tacit.plan.bounds import scaling
 from tacit.plan.groups import KEYS_MOST
 from tacit.query.nodes import Call, Column
@@ -69,7 +70,7 @@ def scaled_plan(
         replace(
             made,
             parts=(plan.Part("scaled", index=(place,)),),
-            sensitivity=sensitivity.sensitivity_of_vector(vector, norm=norm, replaced=replaced, cells=listed),
+            sensitivity=plan_groups.sensitivity_of_vector(vector, norm=norm, replaced=replaced, cells=listed),
         )
         for place, vector in enumerate(vectors)
     )
@@ -90,7 +91,7 @@ def _totals(start: Plan, vectors: Sequence[Vector]) -> tuple[plan.NoisyRelease, 
         replace(
             start.releases[0],
             parts=(plan.Part("kept", index=(place,)), plan.Part("cut", index=(place,))),
-            sensitivity=sensitivity.sensitivity_of_totals(vector, replaced=start.neighbours == "replace"),
+            sensitivity=plan_groups.sensitivity_of_totals(vector, replaced=start.neighbours == "replace"),
         )
         for place, vector in enumerate(vectors)
         if vector.totals is not None

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as pat
 
-from tacit.engine.parts.task import as_stored
+from tacit.engine.task import as_stored
 from tacit.tables import BatchReader, BatchRecipe, Source, recipe_of
 from tacit.tables.spark_tables import DIGITS_READ_AS_THEY_ARE
 

@@ -27,7 +27,7 @@ from tacit.plan.choices import with_quantiles_of
 from tacit.plan.plan import Measured, NoiseKind, Plan
 from tacit.plan.planner import hand_set_plan, make_plan, make_spend
 from tacit.privacy import law
-from tacit.privacy.arrays import Words
+from tacit.privacy.number import Words
 from tacit.release import NoisyTable, release
 from tacit_gauntlet.frame.place import is_spark, rows_at
 from tacit_gauntlet.targets import planted

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tacit.errors import InvalidParameter, QueryRefused, did_you_mean
-from tacit.learning.bins import bins_of
+from tacit.learning.priors import bins_of
 from tacit.learning.synthetic.field import uniforms
 from tacit.learning.synthetic.made_columns import BIN_NOISE, MadeColumn, cell_shares, cells_within
 from tacit.learning.synthetic.row_rules import keeping_rules

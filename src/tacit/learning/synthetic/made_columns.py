@@ -18,8 +18,8 @@ import pyarrow as pa
 
 from tacit.asking import Table
 from tacit.errors import InvalidParameter, QueryRefused
-from tacit.learning.bins import Coarse, bins_of
 from tacit.learning.features import CELLS, Feature, coarse_of, feature_of, known_column
+from tacit.learning.priors import Coarse, bins_of
 from tacit.learning.synthetic.field import uniforms
 from tacit.noise import Keystream
 from tacit.plan import STEPS_MOST, SUMS_MOST, CodedColumn, measured_column

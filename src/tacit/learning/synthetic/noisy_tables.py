@@ -16,8 +16,8 @@ import numpy as np
 
 from tacit.asking import Learn, Table, noise_for
 from tacit.errors import InvalidParameter, QueryRefused, did_you_mean, printable
-from tacit.learning.bins import Coarse
 from tacit.learning.features import Feature
+from tacit.learning.priors import Coarse
 from tacit.learning.rounds import Rounds
 from tacit.learning.synthetic.field import Field
 from tacit.learning.synthetic.fitting import NoisyCounts, fitted

@@ -17,16 +17,12 @@ import numpy as np
 
 from tacit.errors import QueryRefused
 from tacit.plan.bounds.caps import EPSILON_MOST, NoiseTerms, Told, UnitSizes, best_cap, by_rank
-from tacit.plan.bounds.ceilings import under_ceilings
 from tacit.plan.bounds.chosen import WITHIN_BOUNDS
-from tacit.plan.bounds.facts import Fact, Facts
-from tacit.plan.bounds.known import FEW_CELLS, Grouping, Subject, grouping_of, reading_of, span_in
-from tacit.plan.bounds.missing_bounds import lacks_groups, lacks_rows_bound
+from tacit.plan.bounds.facts import FEW_CELLS, Fact, Facts, Grouping, Subject, grouping_of, reading_of, span_in
 from tacit.plan.bounds.profiles import Beyond, beyond, stretched
 from tacit.plan.bounds.scaling import Profile, Vector
-from tacit.plan.bounds.vectors import ValueColumn, count_subject
-from tacit.plan.outputs import FAMILIES
-from tacit.plan.plan import KeyColumn, Measured, Spend
+from tacit.plan.bounds.vectors import ValueColumn, count_subject, lacks_groups, lacks_rows_bound, under_ceilings
+from tacit.plan.plan import FAMILIES, KeyColumn, Measured, Spend
 from tacit.query import Aggregate, Call, Expression, Query, Value, type_of
 from tacit.tables import Declaration, RowUnit
 

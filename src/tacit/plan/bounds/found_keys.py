@@ -2,6 +2,11 @@
 
 Each unit shares one vote among its groups. A group whose noisy votes reach a threshold is shown, and its key is kept as
 a fact. Every question then groups by a known list, as if a person had written it (docs/proofs/private-keys.md).
+
+Others: the facts that a question for shown groups and all others is planned from.
+
+Shown groups are listed, or were found by a fact that is public and paid for. The question is then one with listed
+groups (`query/compound.py`), and its others have noise of their own (docs/proofs/private-keys.md).
 """
 
 import hashlib
@@ -13,15 +18,20 @@ from math import log
 
 from tacit.errors import QueryRefused
 from tacit.plan.bounds.chosen import ASKED_MOST, CLEARLY_LESS, FIRST_SHARE, SECOND_MOST, SMALLEST
-from tacit.plan.bounds.facts import OF_GROUPS, Fact, Facts, WantedFact, sound
-from tacit.plan.bounds.known import FEW_CELLS, Grouping, grouping_of
+from tacit.plan.bounds.facts import FEW_CELLS, OF_GROUPS, Fact, Facts, Grouping, WantedFact, grouping_of, sound
 from tacit.plan.bounds.profiles import Reading
 from tacit.plan.bounds.scaling import UNBOUNDED, Scaling, Vector
-from tacit.plan.groups import KEYS_MOST, UNIT_SHIFT, of_last_few, threshold_for_weights
+from tacit.plan.groups import (
+    KEYS_MOST,
+    UNIT_SHIFT,
+    of_last_few,
+    refuse_private_keys,
+    sensitivity_of_vector,
+    threshold_for_weights,
+)
 from tacit.plan.plan import Part, Plan, Spend
-from tacit.plan.sensitivity import sensitivity_of_vector
 from tacit.plan.split import with_noise
-from tacit.query import PUBLIC_KEYS_MAX, Query, Scalar, Type
+from tacit.query import PUBLIC_KEYS_MAX, Query, Scalar, Type, with_listed_others
 from tacit.tables import Declaration
 
 Keys = tuple[tuple[Scalar, ...], ...]
@@ -207,3 +217,23 @@ def keys_plan(grouping: Grouping, epsilon: Fraction, delta: Fraction) -> Plan:
         spend=replace(spend, delta=threshold.delta),
         scaling=Scaling(1, (VOTES,), ((0,),)),
     )
+
+
+def with_others(query: Query, declaration: Declaration, spend: Spend, facts: Facts) -> tuple[Query, tuple[Fact, ...]]:
+    """Return a question for shown groups and others as one with listed groups, and the facts that found the groups."""
+    grouping = grouping_in(query, declaration, spend, facts)
+    shown, rounds = grouping.public_keys, tuple[Fact, ...]()
+    if shown is None:
+        if spend.delta_keys == 0:
+            refuse_private_keys(query)
+        rounds = tuple(KeySearch(grouping).at_hand(facts).rounds(facts))
+        if not rounds:
+            raise QueryRefused(
+                "which groups there are is not known yet, so that others are not either"
+                "\nhint: list them (keys=[...]), or let them be learned first: leave out learn=False"
+            )
+        shown = known_keys(rounds)
+    return _listed(query, shown), rounds
+
+
+_listed = of_last_few(with_listed_others)

@@ -11,11 +11,10 @@ from dataclasses import replace
 from fractions import Fraction
 from math import ceil, log2
 
-from tacit.plan.bounds.facts import Facts
-from tacit.plan.bounds.known import Grouping, Subject
-from tacit.plan.bounds.missing_bounds import MOMENTS_OF_ONE
+from tacit.plan.bounds.facts import Facts, Grouping, Subject
 from tacit.plan.bounds.scaling import Vector
 from tacit.plan.bounds.vectors import (
+    MOMENTS_OF_ONE,
     Grid,
     ValueColumn,
     Wanted,
@@ -25,8 +24,7 @@ from tacit.plan.bounds.vectors import (
     value_columns,
     wanted_vectors,
 )
-from tacit.plan.outputs import planned
-from tacit.plan.plan import Measured
+from tacit.plan.plan import Measured, planned
 from tacit.query import Aggregate, Call, Expression, Output, Query, Value
 
 # The largest binary digits of the square of a believed value in its own steps; its grid goes further by the same

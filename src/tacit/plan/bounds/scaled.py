@@ -2,6 +2,11 @@
 
 Whatever the facts say, the plan is safe: a cap is what one unit can add to a release, and the noise is made for it
 (docs/proofs/scaling.md). Facts decide how well the answer comes out.
+
+Quantiles beside counts, sums or means: two plans in one, so that each part is as good as asked by itself.
+
+Counts, sums and means are scaled; quantiles of people are drawn by weights and need no bound. All numbers have an
+equal part of epsilon, and together the two plans cost the call's amount.
 """
 
 from collections.abc import Mapping
@@ -30,19 +35,16 @@ from tacit.plan.bounds.caps import (
     outlook_of,
     tail_in_fine_steps,
 )
-from tacit.plan.bounds.ceilings import under_ceilings
 from tacit.plan.bounds.chosen import PART_OF_MOMENT_ROWS, PART_OF_ROWS
-from tacit.plan.bounds.facts import Fact, Facts
+from tacit.plan.bounds.facts import Fact, Facts, grouping_of, reading_of
+from tacit.plan.bounds.filled import Filled, filled, lacks_anything
 from tacit.plan.bounds.found_keys import Keys, KeySearch, grouping_in, known_keys
-from tacit.plan.bounds.known import reading_of
-from tacit.plan.bounds.missing_bounds import widens
 from tacit.plan.bounds.moment_vectors import all_vectors
 from tacit.plan.bounds.profiles import Floats, Reading, below, people_above
 from tacit.plan.bounds.scaling import ByHand, Scaling, Vector
-from tacit.plan.bounds.vectors import Wanted, WantedVector
-from tacit.plan.groups import UNIT_SHIFT, refuse_private_keys
-from tacit.plan.plan import NoiseKind, NoisyRelease, Part, Plan, Sensitivity, Spend
-from tacit.plan.sensitivity import sensitivity_of_totals, sensitivity_of_vector
+from tacit.plan.bounds.vectors import Wanted, WantedVector, is_scaled, under_ceilings, widens
+from tacit.plan.groups import UNIT_SHIFT, refuse_private_keys, sensitivity_of_totals, sensitivity_of_vector
+from tacit.plan.plan import NoiseKind, NoisyRelease, Part, Plan, Quantile, Sensitivity, Spend
 from tacit.plan.split import rounded_shares, with_noise
 from tacit.query import Query, limit_cells
 from tacit.tables import Declaration
@@ -426,3 +428,103 @@ def _pieces(known: KnownSizes, choice: _Choice, scaling: Scaling) -> tuple[list[
             parts = (Part("kept", index=(place,)), Part("cut", index=(place,)))
             totals.append((parts, sensitivity_of_totals(vector, replaced=replaced), share * anchor))
     return cells, totals
+
+
+@dataclass(frozen=True)
+class Half:
+    """A part of a question, and its amount."""
+
+    query: Query
+    spend: Spend
+
+
+@dataclass(frozen=True)
+class Halves:
+    """A question in two parts: the down-weighted numbers, and its quantiles."""
+
+    scaled: Half
+    drawn: Half
+
+    def drawn_with(self, keys: Keys | None) -> Half:
+        """Return the quantiles of these groups."""
+        if not self.drawn.query.keys:
+            return self.drawn
+        return replace(self.drawn, query=replace(self.drawn.query, public_keys=keys))
+
+
+def halves_of(query: Query, declaration: Declaration, spend: Spend) -> Halves | None:
+    """Return both parts of a question that asks quantiles of people beside numbers that are scaled; else None.
+
+    Noise is Laplace's, so that both parts are charged in epsilon.
+    """
+    drawn = tuple(output for output in query.outputs if output.aggregate.of == "people")
+    others = tuple(output for output in query.outputs if output not in drawn)
+    if not drawn or not others:
+        return None
+    scaled = replace(query, outputs=others, columns=())
+    if not is_scaled(scaled, declaration):
+        return None
+    if spend.noise == "gaussian":
+        raise QueryRefused(
+            "quantiles of people are asked beside counts, sums or means with Laplace noise only"
+            "\nhint: leave noise= out, or ask for the quantiles by themselves"
+        )
+    part = Fraction(len(others), len(query.outputs))
+    names = {output.name for output in others}
+    weights = tuple(each for each in spend.weights if each[0] in names)
+    return Halves(
+        Half(scaled, replace(spend, epsilon=spend.epsilon * part, noise="laplace", weights=weights)),
+        Half(
+            replace(query, outputs=drawn, columns=()),
+            replace(spend, epsilon=spend.epsilon * (1 - part), noise="laplace", weights=()),
+        ),
+    )
+
+
+def known_groups(halves: Halves, declaration: Declaration, facts: Facts) -> Keys | None:
+    """Return the groups that are listed, or known to have been found."""
+    half = halves.scaled
+    grouping = grouping_of(half.query, declaration, half.spend)
+    if grouping.public_keys is not None:
+        return grouping.public_keys
+    return known_keys(KeySearch(grouping).at_hand(facts).rounds(facts)) or None
+
+
+def filled_half(half: Half, declaration: Declaration, facts: Facts) -> Filled | None:
+    """Return the quantiles with their missing ranges filled in; None if a fact is missing."""
+    if not lacks_anything(half.query, declaration, half.spend):
+        return Filled(half.query, declaration, ())
+    return filled(half.query, declaration, half.spend, facts)
+
+
+def scaled_half(halves: Halves, declaration: Declaration, facts: Facts) -> Plan | None:
+    """Return the plan of the down-weighted part; None if a fact is missing."""
+    return scaled_plan(halves.scaled.query, declaration, halves.scaled.spend, facts)
+
+
+def united(query: Query, spend: Spend, scaled: Plan, drawn: Plan, filled: Filled) -> Plan:
+    """Return one plan of both: the columns of the quantiles come after those that are scaled."""
+    first = len(scaled.measured)
+    part = scaled.spend.epsilon / spend.epsilon
+    releases, totals = (
+        tuple(replace(each, share=each.share * part) for each in some) for some in (scaled.releases, scaled.totals)
+    )
+    quantiles = tuple(
+        replace(draw, column=draw.column + first, share=draw.share * (1 - part)) for draw in drawn.quantiles
+    )
+    outputs = {output.name: output for output in scaled.outputs}
+    for output in drawn.outputs:
+        if isinstance(output, Quantile):
+            outputs[output.name] = replace(output, column=output.column + first)
+    return replace(
+        scaled,
+        measured=(*scaled.measured, *drawn.measured),
+        releases=releases,
+        totals=totals,
+        quantiles=quantiles,
+        outputs=tuple(outputs[output.name] for output in query.outputs),
+        columns=query.columns or (*(key.name for key in query.keys), *(output.name for output in query.outputs)),
+        spend=spend,
+        learned=tuple(dict.fromkeys((*scaled.learned, *filled.used))),
+        learned_ranges=filled.ranged,
+    )

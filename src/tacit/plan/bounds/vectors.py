@@ -3,6 +3,15 @@
 A count is the vector of a unit's rows in each group; a sum is that of its sums. A mean is two vectors with one weight:
 the rows, and the sums about a centre. No range is needed: a learned size gives the grid, wide enough for all that is
 believed, and the profile of the sums about the centre gives the cap.
+
+Ceilings: facts about more rows limit the estimates for fewer.
+
+A filter leaves rows out, a group is a part of a person's rows, and a value counts once for each row at most. So a
+person has at most the rows, values or groups in a question that a profile of the whole table shows, if one was ever
+learned. A profile of few people is read off much noise: its ceiling is then what keeps a cap from being set by it. Like
+all that is learned, a ceiling decides how well an answer comes out, and never whether it is safe.
+
+Which bounds on a unit a question lacks, and whether its units are scaled into caps or their rows dropped.
 """
 
 from collections.abc import Iterator
@@ -12,18 +21,27 @@ from math import ceil, floor, sqrt
 from typing import Literal
 
 from tacit.errors import QueryRefused
-from tacit.plan.bounds.facts import Fact, Facts
-from tacit.plan.bounds.known import Grouping, Subject, reading_of, span_in
-from tacit.plan.bounds.missing_bounds import MOMENTS_OF_ONE
-from tacit.plan.bounds.profiles import BelievedSpan
+from tacit.plan.bounds.facts import Fact, Facts, Grouping, Subject, reading_of, span_in
+from tacit.plan.bounds.profiles import BelievedSpan, Reading, at_most, below, clipped
 from tacit.plan.bounds.scaling import Profile, Vector
+from tacit.plan.groups import public_keys
 from tacit.plan.layout import QUANTILE_STEPS, measured_column, power_of_two_at_most
-from tacit.plan.outputs import Mean, PlannedOutput, StandardDeviation, Sum, Variance, planned
-from tacit.plan.plan import Measured, NoiseKind
+from tacit.plan.plan import (
+    FAMILIES,
+    Mean,
+    Measured,
+    NoiseKind,
+    PlannedOutput,
+    StandardDeviation,
+    Sum,
+    Variance,
+    planned,
+)
 from tacit.query import (
     INT_LEAST,
     INT_MOST,
     Aggregate,
+    AggregateKind,
     Column,
     Expression,
     Output,
@@ -33,7 +51,66 @@ from tacit.query import (
     ends_of,
     type_of,
 )
-from tacit.tables import ColumnFacts
+from tacit.tables import ColumnFacts, Declaration, RowUnit
+
+# Variances need the sums of squares beside those of a mean (`moment_vectors.py`).
+MOMENTS_OF_ONE: frozenset[AggregateKind] = frozenset(("variance", "std"))
+# Aggregates that are made of scaled vectors.
+SCALED_KINDS: frozenset[AggregateKind] = MOMENTS_OF_ONE | frozenset(
+    ("count", "count_units", "sum", "mean", "covariance", "correlation")
+)
+# The same where bounds are given by hand. Everything about a mean or a moment then comes from one joint release, which
+# errs less than several vectors do (docs/decisions.md has the figures).
+COUNTED_KINDS: frozenset[AggregateKind] = frozenset(("count", "count_units", "sum"))
+
+
+def lacks_bound(query: Query, declaration: Declaration) -> bool:
+    """Whether a question needs a bound on its units that is not given by hand."""
+    return lacks_rows_bound(query, declaration) or lacks_groups(query, declaration)
+
+
+def lacks_rows_bound(query: Query, declaration: Declaration) -> bool:
+    """Whether rows of a unit are to be bounded, and no bound on them is given by hand."""
+    if _has_no_bounds(query, declaration) or declaration.rows_per_unit is not None:
+        return False
+    return any(
+        FAMILIES[output.aggregate.kind] not in ("units", "distinct") and output.aggregate.of != "people"
+        for output in query.outputs
+    )
+
+
+def lacks_groups(query: Query, declaration: Declaration) -> bool:
+    """Whether groups of a unit are to be bounded, and no bound on them is given by hand."""
+    if _has_no_bounds(query, declaration) or not query.keys or declaration.groups_per_unit is not None:
+        return False
+    of_people = all(output.aggregate.of == "people" for output in query.outputs)
+    return not of_people or public_keys(query, declaration) is None
+
+
+def _has_no_bounds(query: Query, declaration: Declaration) -> bool:
+    ranking = any(FAMILIES[output.aggregate.kind] == "ranking" for output in query.outputs)
+    return ranking or isinstance(declaration.unit, RowUnit)
+
+
+def is_scaled(query: Query, declaration: Declaration) -> bool:
+    """Whether a question is answered by scaling units into caps, which are learned, or given by hand.
+
+    If all bounds are given by hand it is not where a mean or a moment is asked for (see COUNTED_KINDS), or where groups
+    are to be found: a noisy count of people, made beside the numbers, then shows them, and nothing is learned.
+    """
+    if isinstance(declaration.unit, RowUnit):
+        return False
+    is_given = not lacks_bound(query, declaration)
+    kinds = COUNTED_KINDS if is_given else SCALED_KINDS
+    if any(output.aggregate.kind not in kinds for output in query.outputs):
+        return False
+    return not is_given or public_keys(query, declaration) is not None
+
+
+def widens(query: Query) -> bool:
+    """Whether a cap that is too low makes the answer wrong, and not only that of fewer rows, as it does a mean."""
+    return any(output.aggregate.kind in ("count", "count_units", "sum") for output in query.outputs)
+
 
 # In profiles of counts one is 2^8 fine steps, so that the L2 norm of a few differs from a whole number.
 COUNT_SHIFT = 8
@@ -449,3 +526,66 @@ def _add_counts(wanted: Wanted, query: Query, rows_names: tuple[str, ...]) -> No
         at = counted[expression]
         column = wanted.vectors[at].vector.column
         wanted.outputs[output.name] = planned(output, at, 0 if column is None else column)
+
+
+# How the key of a fact begins that is a ceiling; and of one about all rows, which may be known of the table that the
+# rows of a question are made from.
+AT_MOST = "at most "
+AT_MOST_OF_TABLE = "at most, of all rows, "
+# Counts, which leaving out rows cannot raise; a sum of values on either side of its middle can be larger.
+COUNTING = ("rows", "counted", "units")
+
+
+def keys_of_ceilings(subject: Subject, facts: Facts) -> Iterator[str]:
+    """Yield the keys of facts that would be ceilings of a subject, if they are known: of each, the next round."""
+    for wider in wider_than(subject):
+        yield _prefix(wider) + wider.key(len(_rounds(wider, facts)))
+
+
+def under_ceilings(reading: Reading, subject: Subject, facts: Facts) -> tuple[Reading, tuple[Fact, ...]]:
+    """Return a reading of a subject's totals, cut to the ceilings from facts about more rows; and those facts.
+
+    A declared maximum of rows holds for every count, and a person is in no more groups than there are.
+    """
+    used: list[Fact] = []
+    kind, most = subject.profiles[0].vector.kind, subject.grouping.declaration.most_rows_per_unit
+    if most is not None and kind in COUNTING:
+        reading = at_most(reading, float(most))
+    if kind == "units" and subject.grouping.cells:
+        reading = clipped(reading, float(subject.grouping.cells))  # a profile of found groups has the small ones too
+    for wider in wider_than(subject):
+        rounds = _rounds(wider, facts)
+        if not rounds:
+            continue
+        lower = below(reading, reading_of(rounds, 0, wider.profiles[0].vector))
+        used += rounds if lower is not reading else []
+        reading = lower
+    return reading, tuple(used)
+
+
+def wider_than(subject: Subject) -> Iterator[Subject]:
+    """Yield the facts of more rows, or of larger cells, in which every person has at least the same."""
+    vector, grouping = subject.profiles[0].vector, subject.grouping
+    if vector.kind not in COUNTING or subject.profiles[0].norm != 1:
+        return
+    one = Profile(1, vector)
+    if grouping.where is not None and (grouping.keys or vector.kind != "rows"):
+        for profiles in ((one,), (one, Profile(2, vector)))[: 2 if grouping.keys else 1]:
+            yield replace(subject, grouping=grouping.of_all_rows(), profiles=profiles)
+    for where in dict.fromkeys((grouping.where, None)):
+        one_cell: Grouping = replace(grouping.of_all_groups(), where=where)
+        if one_cell != grouping or vector.kind != "rows":
+            yield count_subject(one_cell, "rows")
+
+
+def _prefix(subject: Subject) -> str:
+    grouping = subject.grouping
+    is_of_table = grouping.where is None and not grouping.keys and not subject.measured
+    return AT_MOST_OF_TABLE if is_of_table else AT_MOST
+
+
+def _rounds(subject: Subject, facts: Facts) -> list[Fact]:
+    known: list[Fact] = []
+    while (key := _prefix(subject) + subject.key(len(known))) in facts:
+        known.append(subject.sound(facts[key]))
+    return known

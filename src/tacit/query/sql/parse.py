@@ -16,10 +16,10 @@ from sqlglot.errors import ErrorLevel, SqlglotError, UnsupportedError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from tacit.errors import QueryRefused, did_you_mean
-from tacit.query.limits import DEPTH_MAX, SELECTS_MAX, TOKENS_MAX, limit_expression, limit_text
 from tacit.query.nodes import Expression
 from tacit.query.sql.expressions import PLAIN_NAMES, Reader
 from tacit.query.sql.shorthand import within_group
+from tacit.query.typecheck import DEPTH_MAX, SELECTS_MAX, TOKENS_MAX, limit_expression, limit_text
 
 
 def read_node(reader: Reader, node: exp.Expr) -> Expression:

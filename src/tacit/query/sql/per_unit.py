@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from tacit.query.check import check_units
-from tacit.query.limits import limit_expression, steps
 from tacit.query.nodes import (
     Call,
     Column,
@@ -31,7 +30,7 @@ from tacit.query.sql.from_clause import name_of_column, refuse_twice, starred, u
 from tacit.query.sql.parse import read_node
 from tacit.query.sql.refusals import at, index_of, is_index, located, only, refusal
 from tacit.query.sql.rows import SUBQUERY, RowReader
-from tacit.query.typecheck import canonical, column_kinds, kind_of
+from tacit.query.typecheck import canonical, column_kinds, kind_of, limit_expression, steps
 
 _KINDS: dict[type[exp.Expr], UnitAggregateKind] = {
     exp.Count: "count",

@@ -7,8 +7,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from tacit.errors import QueryRefused
-from tacit.query.after.after_check import check_after
-from tacit.query.check import check
+from tacit.query.check import check, check_after
 from tacit.query.compound import Branch, Compound, column_types, refuse_other_columns, wider
 from tacit.query.joins import NamedRows
 from tacit.query.kind import FLOAT, kind_of_type

@@ -123,13 +123,15 @@ def only(node: exp.Expr, *parts: str) -> None:
         if part and name not in parts:
             first = part[0] if isinstance(part, list) else part
             if isinstance(first, exp.TableSample):
-                raise refusal(first, f"{name_of(first)} is not in the language", instead(first))
+                raise refusal(first, f"{name_of_node(first)} is not in the language", instead(first))
             if not isinstance(first, exp.Expr):
                 raise refusal(
-                    node, f"{name_of(node)} with {name.strip('_').upper()} is not in the language", instead(node)
+                    node, f"{name_of_node(node)} with {name.strip('_').upper()} is not in the language", instead(node)
                 )
             word = "ON" if name == "on" else "with"
-            raise refusal(first, f"{name_of(node)} {word} {first.sql()[:40]} is not in the language", instead(node))
+            raise refusal(
+                first, f"{name_of_node(node)} {word} {first.sql()[:40]} is not in the language", instead(node)
+            )
 
 
 def at(node: exp.Expr, made: Callable[[], Made]) -> Made:
@@ -163,7 +165,7 @@ def located(*nodes: exp.Expr) -> exp.Expr:
     return next((node for node in nodes if position(node)), nodes[-1])
 
 
-def name_of(node: exp.Expr) -> str:
+def name_of_node(node: exp.Expr) -> str:
     """Return a node's name as people write it."""
     if isinstance(node, exp.Anonymous):
         return f"the function {str(node.this)[:40]}"

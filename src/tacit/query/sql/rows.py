@@ -31,7 +31,7 @@ class RowReader:
     tables: Mapping[str, Mapping[str, Expression]]
     where: Expression | None = None
     title: str = SUBQUERY  # their name in errors
-    steps: int = 0  # the work that a row takes before these are there (`limits.py`)
+    steps: int = 0  # the work that a row takes before these are there (`typecheck.py`)
     most: int = 1  # of a public table: how many of its rows one row may match
     # the column of each IN or EXISTS, by its node's id; columns of the relation that are TRUE if a LEFT JOIN has a
     # match and NULL otherwise: all that is left of the right side's unit

@@ -12,12 +12,9 @@ from typing import TypeVar
 from sqlglot import exp
 
 from tacit.errors import QueryRefused, printable
-from tacit.query.after.after_check import kind_of_aggregate
-from tacit.query.after.windows import WINDOWS, window_kind
-from tacit.query.check import check
+from tacit.query.check import check, kind_of_aggregate
 from tacit.query.compound import Aside, Branch
 from tacit.query.kind import INT, Kind, value_of
-from tacit.query.limits import limit_expression
 from tacit.query.nodes import (
     Aggregate,
     Call,
@@ -36,12 +33,12 @@ from tacit.query.nodes import (
     reordered,
     with_parts,
 )
-from tacit.query.sql.expressions import Reader
+from tacit.query.sql.expressions import Reader, aggregate_text, show, unique
 from tacit.query.sql.parse import read_node
-from tacit.query.sql.refusals import index_of, inside, instead, is_index, name_of, only, refusal
+from tacit.query.sql.refusals import index_of, inside, instead, is_index, name_of_node, only, refusal
 from tacit.query.sql.rows import RowReader, both
-from tacit.query.sql.sql_text import aggregate_text, show, unique
-from tacit.query.typecheck import canonical, column_kinds, kind_of
+from tacit.query.typecheck import canonical, column_kinds, kind_of, limit_expression
+from tacit.query.windows import WINDOWS, window_kind
 from tacit.tables import Declaration, RowUnit
 
 # No table has a column of such a name.
@@ -389,5 +386,5 @@ def inner_select(node: exp.Expr) -> exp.Select:
     """Return the SELECT that stands in brackets in an expression of the answer."""
     inner = inside(node)
     if not isinstance(inner, exp.Select):
-        raise refusal(node, f"{name_of(inner)} in brackets is not in the language", instead(inner))
+        raise refusal(node, f"{name_of_node(inner)} in brackets is not in the language", instead(inner))
     return inner

@@ -13,7 +13,6 @@ from tacit.query.check import check
 from tacit.query.compound import Branch, grouping_name, refuse_unnested_time
 from tacit.query.joins import NamedRows
 from tacit.query.kind import INT, value_of
-from tacit.query.limits import LEVELS_MOST
 from tacit.query.literal import fraction_meant
 from tacit.query.nodes import (
     Aggregate,
@@ -30,7 +29,7 @@ from tacit.query.nodes import (
     Window,
     columns_of,
 )
-from tacit.query.sql.expressions import Reader, Resolve, match
+from tacit.query.sql.expressions import Reader, Resolve, aggregate_name, aggregate_text, match, text_name, unique
 from tacit.query.sql.from_clause import from_rows, unaliased, with_names
 from tacit.query.sql.parse import read_node
 from tacit.query.sql.per_unit import aggregated
@@ -46,8 +45,7 @@ from tacit.query.sql.shown import (
     read_order,
     with_answer_names,
 )
-from tacit.query.sql.sql_text import aggregate_name, aggregate_text, text_name, unique
-from tacit.query.typecheck import column_kinds
+from tacit.query.typecheck import LEVELS_MOST, column_kinds
 from tacit.tables import Declaration
 
 _CLAUSES = {

@@ -25,9 +25,8 @@ from tacit.server.pages.page_look import budget_bars
 from tacit.server.pages.question_words import title_of
 from tacit.server.pages.visits import Visitors
 from tacit.server.pages.wording_of_forms import Chosen, python_of
-from tacit.server.problems import Problem, unknown
+from tacit.server.problems import Problem, number_of, unknown
 from tacit.server.records import kept, read_entries
-from tacit.server.replies import number_of
 
 # An SVG that is opened by itself may not run anything either.
 PICTURE_HEADERS = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox"}

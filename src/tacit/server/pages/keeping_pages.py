@@ -19,9 +19,8 @@ from tacit.server.desk import Desk
 from tacit.server.pages.answer_pages import PICTURES, AnswerPages, file_of
 from tacit.server.pages.page_look import page
 from tacit.server.pages.visits import Guest, Visitors
-from tacit.server.problems import Problem, unknown
+from tacit.server.problems import Problem, number_of, unknown
 from tacit.server.records import kept
-from tacit.server.replies import number_of
 
 LINK_DAYS = (7, 30, 90, 365)
 TITLE_MAX = 200

@@ -21,9 +21,8 @@ from tacit.server.access import require, sees
 from tacit.server.desk import Desk
 from tacit.server.pages.page_look import budget_bars
 from tacit.server.pages.visits import Visitors
-from tacit.server.problems import unknown
+from tacit.server.problems import number_of, unknown
 from tacit.server.records import facts_read, read_entries
-from tacit.server.replies import number_of
 
 PAGE_ENTRIES = 300
 LOOKED_BACK = 5_000  # entries of a table's health

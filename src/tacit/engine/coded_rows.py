@@ -14,9 +14,15 @@ from typing import TypeVar
 
 import numpy as np
 
-from tacit.engine.coded.coding_rows import Block, Cells, cell_type
-from tacit.engine.coded.judging import add_judgement
-from tacit.engine.coded.residuals import add_moments, add_pairs, add_residuals, add_squared_errors, by_cell
+from tacit.engine.coding_rows import Block, Cells, cell_type
+from tacit.engine.residuals import (
+    add_judgement,
+    add_moments,
+    add_pairs,
+    add_residuals,
+    add_squared_errors,
+    by_cell,
+)
 from tacit.errors import InvalidParameter
 from tacit.exact import ExactIntegers
 from tacit.memory import memory_limit, spill_folder

@@ -7,11 +7,10 @@ from datetime import date
 from fractions import Fraction
 from typing import Any
 
-from tacit.query.after.postprocess import values_of
-from tacit.query.after.windows import WINDOWS
 from tacit.query.language.catalogue import FUNCTIONS
 from tacit.query.language.functions import aligned, comparable
 from tacit.query.nodes import Call, Column, Expression, Value, Window, columns_of
+from tacit.query.windows import WINDOWS, values_of
 
 INFINITE = float("inf")
 

@@ -15,8 +15,7 @@ from tacit.accounting import NoiseLoss
 from tacit.asking import events_of
 from tacit.errors import InvalidParameter, QueryRefused
 from tacit.learning.rounds import choose
-from tacit.learning.scoring.holdout import Holdout
-from tacit.learning.scoring.scorable import Scoring, freshness, rows_used, scoring_of
+from tacit.learning.scorable import Holdout, Scoring, freshness, rows_used, scoring_of
 from tacit.ledger import Receipt
 from tacit.plan import UNIT, BinMaps, ClassTarget, CodedColumn, CodedPlan, Measured, Merit, MeritName, Scores
 from tacit.privacy import Number, decimal_meaning, show

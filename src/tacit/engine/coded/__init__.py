@@ -1,1 +1,0 @@
-"""Rows as cells of public grids, for learning: coded once, then added up in every round."""
