@@ -5,8 +5,8 @@ import os
 import pytest
 
 from tacit.errors import LedgerError
-from tacit.files import fault_of, make_folder
 from tacit.ledger.home import home_folder
+from tacit.system import fault_of, make_folder
 
 
 @pytest.fixture

@@ -33,7 +33,7 @@ LAYERS = (
     ("accounting", "options"),
     ("privacy",),
     ("arrow_frames", "files", "hold", "json_wire", "memory", "pictures", "typed_sql"),
-    ("errors",),
+    ("errors", "system"),
 )
 LEVEL = {name: len(LAYERS) - row for row, names in enumerate(LAYERS) for name in names}
 
@@ -46,13 +46,25 @@ RELEASE_MAY = {"exact", "plan", "noise", "selection", "privacy", "errors", "rele
 PRINTING = {"answer", "forecast", "pictures"}
 SECRET_MODULES = ("tacit.exact", "tacit.engine", "tacit.tables")
 SECRET_NAMES = {"ExactTable", "ExactIntegers", "GroupedSteps"}
-LEDGER_MAY = {"privacy", "accounting", "errors", "files", "ledger"}
+LEDGER_MAY = {"privacy", "accounting", "errors", "ledger", "system"}
 # Rooms that the core does without: it never imports them, and the command line and the root only when one is asked for.
 OPTIONAL = {"learning", "server", "remote", "local", "auditing"}
 # Verbs of a table that an optional room carries out: it is loaded when the verb is called.
 ON_REQUEST = {("asking/synthesize.py", "learning")}
 # What perturbs a person's own answer runs on that person's device, which has no table and no ledger.
-LOCAL_MAY = {"noise", "accounting", "privacy", "files", "hold", "json_wire", "memory", "pictures", "errors", "local"}
+LOCAL_MAY = {
+    "noise",
+    "accounting",
+    "privacy",
+    "files",
+    "hold",
+    "json_wire",
+    "memory",
+    "pictures",
+    "errors",
+    "local",
+    "system",
+}
 # what the collector's side needs beyond it
 LOCAL_ELSEWHERE = {"local/central.py": {"asking", "ledger"}, "local/tradeoffs.py": {"selection"}}
 

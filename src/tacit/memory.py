@@ -5,15 +5,16 @@ with the process, or by the next one: a dead process is recognised by its lock, 
 """
 
 import atexit
-import fcntl
 import os
 import re
 import shutil
 import tempfile
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
 from tacit.errors import InvalidParameter, QueryRefused
+from tacit.system import PLAIN, is_ours, lock_file, machine_memory
 
 # glibc adapts to freed blocks of up to 32 MiB
 LEARNT = 32_000_000
@@ -51,7 +52,7 @@ def declared_memory() -> int | None:
 
 def memory_limit() -> int:
     """Return the limit in bytes; rows beyond it are written to a private file for the time of the question."""
-    return declared_memory() or max(LEAST, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2)
+    return declared_memory() or max(LEAST, machine_memory() // 2)
 
 
 # ---- The folder for rows that do not fit in memory.
@@ -70,8 +71,9 @@ def spill_folder() -> Path:
         return _mine[1]
     _remove_dead(Path(tempfile.gettempdir()))
     unnamed = Path(tempfile.mkdtemp(prefix="tacit-new-"))  # only for its owner
-    lock = os.open(unnamed / LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    fcntl.flock(lock, fcntl.LOCK_EX)  # held until the process ends; a folder has its lock before it has its name
+    lock = os.open(unnamed / LOCK, os.O_CREAT | os.O_RDWR | PLAIN, 0o600)
+    with suppress(OSError):  # without locks of files, folders of dead processes stay
+        lock_file(lock)  # held until the process ends; a folder has its lock before it has its name
     folder = unnamed.with_name(PREFIX + unnamed.name.removeprefix("tacit-new-"))
     unnamed.rename(folder)
     _mine = (os.getpid(), folder)
@@ -101,15 +103,15 @@ def _remove(process: int, folder: Path) -> None:
 def _remove_dead(parent: Path) -> None:
     for folder in parent.glob(PREFIX + "*"):
         try:
-            if folder.is_symlink() or folder.stat().st_uid != os.getuid():
+            if folder.is_symlink() or not is_ours(folder.stat(), or_roots=False):
                 continue
-            lock = os.open(folder / LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+            lock = os.open(folder / LOCK, os.O_RDWR | PLAIN)
         except OSError:
             continue  # another's, or just gone
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(folder, ignore_errors=True)
+            if lock_file(lock, wait=False):  # its process is dead
+                shutil.rmtree(folder, ignore_errors=True)
         except OSError:
-            pass  # its process lives
+            pass  # a file system without locks
         finally:
             os.close(lock)

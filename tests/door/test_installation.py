@@ -62,7 +62,7 @@ def asked(missing, what):
     return done.stdout.strip().splitlines()[-1].split("|")
 
 
-@pytest.mark.parametrize("missing", ["numba", "pyarrow.dataset", "rich"])
+@pytest.mark.parametrize("missing", ["pyarrow.dataset", "rich"])
 def test_what_an_installation_lacks_is_found_before_the_charge(missing):
     charges, said, _ = asked(missing, "questions")
     assert charges == "0"
@@ -79,7 +79,7 @@ def test_whatever_is_loaded_after_a_charge_was_looked_for_before_it(what):
     assert not unknown, "add them to NEEDED in paying.py"
 
 
-@pytest.mark.parametrize("package", ["altair", "ibis", "pandas"])
+@pytest.mark.parametrize("package", ["altair", "ibis", "llvmlite", "numba", "pandas"])
 def test_packages_that_questions_do_without_are_not_asked_for(package):
     assert asked(package, "questions")[1] == "answered"
 

@@ -37,6 +37,7 @@ def nothing_compiled(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
     monkeypatch.setattr(compiled, "_loaded", False)
     monkeypatch.setattr(compiled, "_compiling", None)
+    monkeypatch.setattr(compiled, "shared_folder", lambda: tmp_path / "environment" / "kernel")
     monkeypatch.setattr(Started, "commands", [])
     monkeypatch.setattr(subprocess, "Popen", Started)
 
@@ -93,6 +94,7 @@ def kept(tmp_path, monkeypatch):
     monkeypatch.setattr(compiled, "_loaded", False)
     monkeypatch.setattr(compiled, "_broken", False)
     monkeypatch.setattr(compiled, "_import_loops", compile_into)
+    monkeypatch.setattr(compiled, "shared_folder", lambda: tmp_path / "environment" / "kernel")
     monkeypatch.delenv("TACIT_KERNEL", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
     os_umask = os.umask(0o002)  # as on systems where a group may write to what its members make
@@ -133,6 +135,39 @@ def test_what_is_damaged_is_cleared_and_compiled_anew(harm, kept):
     assert not (folder / "engine" / "more.nbi").exists()
 
 
+@pytest.fixture
+def at_usual_priority(monkeypatch):
+    given = []
+    monkeypatch.setattr(os, "nice", given.append)
+    return given
+
+
+def test_it_is_compiled_at_the_lowest_priority_once_for_all_homes_of_an_installation(
+    kept, at_usual_priority, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(subprocess, "Popen", Started)
+    monkeypatch.setattr(Started, "commands", [])
+    compiled.compile_quietly()
+    assert at_usual_priority == [19]
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another home"))
+    assert not compiled.is_ready()
+    compiled.start()
+    assert compiled.is_ready()
+    assert (len(kept[1]), Started.commands) == (1, [])
+
+
+@pytest.mark.usefixtures("at_usual_priority")
+@pytest.mark.parametrize("harm", HARMS)
+def test_what_others_could_have_put_beside_an_installation_is_not_copied(harm, kept, tmp_path, monkeypatch):
+    monkeypatch.setattr(subprocess, "Popen", Started)
+    monkeypatch.setattr(Started, "commands", [])
+    compiled.compile_quietly()
+    HARMS[harm](compiled.shared_folder())
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another home"))
+    compiled.start()
+    assert not compiled.is_ready()
+
+
 def test_nothing_is_compiled_into_a_folder_that_others_may_write_to_nor_is_a_process_begun(kept, monkeypatch):
     folder, times = kept
     folder.parent.chmod(0o777)
@@ -159,8 +194,8 @@ def test_what_the_compiling_process_runs_is_there(monkeypatch):
     compiled.start()
     ((command, words),) = Started.commands
     *before, program, parent = command
-    assert program.endswith("; compile_now()")
-    asked = program.removesuffix("compile_now()") + "print(sys.modules[compile_now.__module__].__file__)"
+    assert program.endswith("; compile_quietly()")
+    asked = program.removesuffix("compile_quietly()") + "print(sys.modules[compile_quietly.__module__].__file__)"
     monkeypatch.undo()
     clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     ran = subprocess.run([*before, asked, parent], capture_output=True, text=True, cwd=words["cwd"], env=clean)

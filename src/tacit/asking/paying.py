@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import Protocol
 
@@ -23,11 +22,9 @@ log = logging.getLogger("tacit.curator")  # engine/engine.py says who hears it
 
 # What an answer is computed and printed with, and what some of them load only when they need it.
 NEEDED = (
-    *("numpy", "flint", "cryptography", "duckdb", "sqlglot", "rich", "numba", "llvmlite"),
+    *("numpy", "flint", "cryptography", "duckdb", "sqlglot", "rich"),
     *("pyarrow", "pyarrow._compute", "pyarrow.dataset", "pyarrow._dataset", "pyarrow.parquet", "pyarrow._parquet"),
 )
-# The compiled loops are kept under the versions of these.
-VERSIONED = ("numba", "llvmlite", "numpy")
 
 
 @dataclass(frozen=True)
@@ -177,7 +174,6 @@ def failing_alike(charge: "Release") -> Iterator[None]:
 def refuse_incomplete() -> None:
     """Refuse, before any charge, an installation that lacks a package or a part of one that answers are made with."""
     missing = [name for name in NEEDED if not _is_there(name)]
-    missing += [f"the version of {name}" for name in VERSIONED if name not in missing and not _has_version(name)]
     if missing:
         raise SelfTestFailed(
             f"this installation lacks {', '.join(missing)}, so it cannot answer; no budget was charged and no row read"
@@ -192,13 +188,6 @@ def _is_there(name: str) -> bool:
     try:
         return find_spec(name) is not None
     except (ImportError, ValueError):
-        return False
-
-
-def _has_version(name: str) -> bool:
-    try:
-        return bool(version(name))
-    except PackageNotFoundError:
         return False
 
 

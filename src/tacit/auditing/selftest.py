@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from tacit.asking import Payment, spend
-from tacit.engine import Engine, ExecutionPath, interpreted_kernel, open_engine
+from tacit.engine import Engine, ExecutionPath, interpreted_kernel, open_engine, why_off
 from tacit.errors import BudgetExceeded, InvalidParameter, LedgerError, SelfTestFailed
 from tacit.exact import ExactTable
 from tacit.ledger import MEMORY, Ledger, RegisteredTable, open_ledger
@@ -136,14 +136,15 @@ def check_engine() -> str:
         if not may_be_used:
             return f"SQL and the patient path agree on {ROWS} rows; kernel not checked, since TACIT_KERNEL is off"
         _require(_sums(engine("kernel").aggregate(plan, SALT)) == reference, "SQL and the kernel disagree")
-    return f"SQL, the patient path and the kernel agree on {ROWS} rows"
+    agreed = f"SQL, the patient path and the kernel agree on {ROWS} rows"
+    return agreed if (fault := why_off()) is None else f"{agreed}; SQL answers here: {fault}"
 
 
 def check_compiled() -> str:
     """Check that the kernel's machine code, if it was compiled, gives the same integers as SQL."""
     plan, engine = _question()
     if engine(None).path_of(plan) != "kernel":
-        return "the kernel is not compiled here yet, so it was not checked; SQL answers until it is"
+        return f"the kernel was not checked, and SQL answers: {why_off() or 'it is not compiled here yet'}"
     reference = _sums(engine("sql").aggregate(plan, SALT))
     _require(_sums(engine("kernel").aggregate(plan, SALT)) == reference, "SQL and the compiled kernel disagree")
     _require(engine(None).path_of(plan) == "kernel", "the compiled kernel cannot be loaded")

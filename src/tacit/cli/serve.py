@@ -4,6 +4,7 @@
 """
 
 import json
+import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -99,6 +100,8 @@ def _serve(catalog: Path, listening: "Listening", desk: "Callable[..., Desk]", t
 
     if not 0 <= workers <= WORKERS_MAX:
         raise InvalidParameter(f"--workers must be at most {WORKERS_MAX}\nhint: leave it out")
+    if workers > 1 and not hasattr(os, "fork"):
+        raise InvalidParameter("this system cannot fork worker processes\nhint: leave --workers out, or serve on Linux")
     number = min(workers or usual_workers(), turns)  # every worker has a turn
     visits = Visits(prepare(catalog))  # the same for all workers, and for replicas with the same key
     with TemporaryDirectory(prefix="tacit-counts-") as counts:

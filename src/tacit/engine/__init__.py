@@ -3,4 +3,4 @@
 from tacit.engine.coded_rows import CodedRows
 from tacit.engine.derived import StoredRows, derived_source, read_public
 from tacit.engine.engine import FAILED, Engine, ExecutionPath, open_engine
-from tacit.engine.kernel.compiled import interpreted_kernel, is_possible, is_ready, warm_up
+from tacit.engine.kernel.compiled import interpreted_kernel, is_coming, warm_up, why_off

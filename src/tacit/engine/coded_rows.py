@@ -4,7 +4,6 @@ All of it is exact and secret. A unit with k rows weighs one: each row's whole n
 one unit moves a block of sums by at most the largest number of a row (docs/proofs/rounds.md).
 """
 
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -43,6 +42,7 @@ from tacit.plan import (
 )
 from tacit.privacy import Integers
 from tacit.query import INT_MOST
+from tacit.system import cores
 
 THREADS_MOST = 8
 # Rows take this fraction (1 / MEMORY_SHARE) of the memory limit, and the rest of them a file.
@@ -216,7 +216,7 @@ def held(blocks: Iterable[Block]) -> tuple[Block, ...]:
 
 
 def threads() -> int:
-    return min(THREADS_MOST, len(os.sched_getaffinity(0)))
+    return min(THREADS_MOST, cores())
 
 
 def on_threads(job: Callable[[int, int], Found], blocks: int) -> list[Found]:

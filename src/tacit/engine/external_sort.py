@@ -5,7 +5,6 @@ and a killed one does not leave. All cells of a column take the same number of w
 texts fit because they leave DuckDB with at most TEXT_BYTES_MOST bytes (`relation.leaving`).
 """
 
-import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from tacit.engine.kernel.coding import as_words, bytes_of, is_null, is_number
 from tacit.privacy import Words
+from tacit.system import read_at, write_at
 
 Records = NDArray[np.uint64]  # (record, word)
 Bytes = NDArray[Any]  # (record,) of fixed width, compared as bytes
@@ -254,7 +254,7 @@ class SpillFile(Held):
             self._file = tempfile.TemporaryFile(dir=self._folder, buffering=0)  # noqa: SIM115 - closed by close()
         begin, waiting = self.size, np.ascontiguousarray(cells).reshape(-1).view(np.uint8).data
         while waiting.nbytes:
-            done = os.pwrite(self._file.fileno(), waiting, self.size)
+            done = write_at(self._file.fileno(), waiting, self.size)
             waiting, self.size = waiting[done:], self.size + done
         return begin
 
@@ -262,7 +262,7 @@ class SpillFile(Held):
         """Read into cells the bytes from this one on; the file is not mapped, so only these cells take memory."""
         waiting = cells.reshape(-1).view(np.uint8).data
         while waiting.nbytes:
-            done = os.preadv(self._file.fileno(), [waiting], begin) if self._file is not None else 0
+            done = read_at(self._file.fileno(), waiting, begin) if self._file is not None else 0
             if not done:
                 raise OSError("a file of spilled rows ended early")
             waiting, begin = waiting[done:], begin + done

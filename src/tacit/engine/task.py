@@ -39,7 +39,7 @@ OTHER_VERSION = "this executor has another version of tacit, or of what it needs
 WITHOUT_LOOPS = "; without compiled loops"
 PIECES = pa.schema([("part", pa.int32()), ("kind", pa.int32()), ("data", pa.binary())])
 PIECES_SQL = "part int, kind int, data binary"
-PACKAGES = ("duckdb", "pyarrow", "numpy", "numba", "sqlglot")
+PACKAGES = ("duckdb", "pyarrow", "numpy", "sqlglot")
 PACKAGE = Path(__file__).parents[2]
 BATCH_BYTES = 1 << 24
 

@@ -8,7 +8,6 @@ Two slots are written in turn, each with its own checksum, so a torn write leave
 """
 
 import errno
-import fcntl
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
@@ -17,8 +16,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tacit.errors import LedgerError
-from tacit.ledger.chain import canonical, digest, is_fresh_id, sync_folder
+from tacit.ledger.chain import canonical, digest, is_fresh_id
 from tacit.privacy import read_json
+from tacit.system import PLAIN, lock_file, read_at, sync_content, sync_folder, write_at
 
 _SLOT = 1024
 
@@ -63,8 +63,8 @@ class LedgerAnchor:
         try:
             with _opened(self.path, os.O_RDONLY) as descriptor:
                 if between_writes:
-                    fcntl.flock(descriptor, fcntl.LOCK_SH)
-                content = os.pread(descriptor, 2 * _SLOT, 0)
+                    lock_file(descriptor, shared=True)
+                content = _content(descriptor)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -95,7 +95,7 @@ class LedgerAnchor:
     def advance(self, mark: AnchorPosition, hash_of: HashOf) -> None:
         """Move the anchor forward to `mark`, on the disk on return; a ledger that has forked is refused instead."""
         with self._locked() as descriptor:
-            marks = _positions(os.pread(descriptor, 2 * _SLOT, 0))
+            marks = _positions(_content(descriptor))
             known = max((found for found in marks if found), key=lambda found: found.number, default=None)
             if known is not None and known != self._seen:
                 self._compare(known, hash_of)
@@ -124,8 +124,8 @@ class LedgerAnchor:
 
     def _write(self, descriptor: int, mark: AnchorPosition, marks: "list[AnchorPosition | None]") -> None:
         newest = max((0, 1), key=lambda slot: -1 if (found := marks[slot]) is None else found.number)
-        os.pwrite(descriptor, _slot_text(mark), (1 - newest) * _SLOT)
-        os.fdatasync(descriptor)
+        write_at(descriptor, _slot_text(mark), (1 - newest) * _SLOT)
+        sync_content(descriptor)
 
     @contextmanager
     def _locked(self) -> Iterator[int]:
@@ -133,7 +133,7 @@ class LedgerAnchor:
             is_new = not self.path.exists()
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             with _opened(self.path, os.O_RDWR | os.O_CREAT) as descriptor:
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
+                lock_file(descriptor)
                 yield descriptor
             if is_new:
                 sync_folder(self.path.parent)
@@ -147,10 +147,15 @@ class LedgerAnchor:
         )
 
 
+def _content(descriptor: int) -> bytes:
+    room = bytearray(2 * _SLOT)
+    return bytes(room[: read_at(descriptor, room, 0)])
+
+
 @contextmanager
 def _opened(path: Path, flags: int) -> Iterator[int]:
     """Open a plain file of ours: refuse links and files that would block."""
-    descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+    descriptor = os.open(path, flags | PLAIN, 0o600)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise OSError(errno.EINVAL, "the file is not a plain file")

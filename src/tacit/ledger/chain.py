@@ -21,6 +21,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from tacit.errors import LedgerError
+from tacit.system import PLAIN, sync_folder
 
 # The first entry does not follow another; its hash covers this text instead.
 BEGINNING = "0" * 64
@@ -180,18 +181,9 @@ def fingerprint(public: str) -> str:
 
 def write_privately(path: Path, text: bytes) -> None:
     """Write a new file that only its owner may read, and have it on the disk on return."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | PLAIN, 0o600)
     try:
         os.write(descriptor, text)
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def sync_folder(folder: Path) -> None:
-    """Have the folder's list of files on the disk on return."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)

@@ -4,7 +4,6 @@ Many callers then share one sync of the disk. Decisions are still made one by on
 failure of the disk fails them all. A fork never shares a connection with its parent.
 """
 
-import os
 import threading
 import weakref
 from collections import deque
@@ -14,6 +13,7 @@ from typing import Any, Generic, TypeVar
 from tacit.errors import LedgerError, TacitError
 from tacit.ledger.draft import LedgerDraft
 from tacit.ledger.store import LedgerStore, Likely, unexpected
+from tacit.system import at_fork
 
 # More in one transaction would make the first wait for the last.
 TOGETHER_MAX = 64
@@ -168,7 +168,7 @@ def _after_fork(go_on: Callable[[GroupCommit], None]) -> None:
     _fork_lock.release()
 
 
-os.register_at_fork(
+at_fork(
     before=_before_fork,
     after_in_parent=lambda: _after_fork(GroupCommit.after_fork_in_parent),
     after_in_child=lambda: _after_fork(GroupCommit.after_fork_in_child),

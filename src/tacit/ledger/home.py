@@ -9,7 +9,6 @@ import os
 from pathlib import Path
 
 from tacit.errors import InvalidParameter, LedgerError
-from tacit.files import make_folder, others_may_write
 from tacit.ledger.anchor import LedgerAnchor, anchored_at
 from tacit.ledger.chain import (
     BEGINNING,
@@ -23,7 +22,6 @@ from tacit.ledger.chain import (
     load_key,
     load_or_make_key,
     new_key,
-    sync_folder,
     verify_signature,
     write_privately,
 )
@@ -35,6 +33,7 @@ from tacit.ledger.rotation import keys_of
 from tacit.ledger.sqlite import MEMORY, Connect, SqliteStore, connect_to_file
 from tacit.ledger.store import KEEP_USED, LedgerStore, NotAsSigned, StoreRows
 from tacit.ledger.verify import Verified, verify
+from tacit.system import make_folder, others_may_write, sync_folder
 
 
 def home_folder() -> Path:

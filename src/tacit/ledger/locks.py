@@ -9,7 +9,6 @@ The lock saves work and time; correctness does not depend on it. If a lock is lo
 ledger takes only the answer of the newest attempt.
 """
 
-import fcntl
 import os
 import threading
 import time
@@ -20,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from tacit.errors import LedgerError
+from tacit.system import at_fork, lock_byte, unlock_byte
 
 # The most times that one charge is carried out: public, and in the entry of each charge to which it applies.
 ATTEMPTS = 3
@@ -150,9 +150,9 @@ class FileLocks:
             held = _HELD.setdefault(self.path or "", _Held())
             if number in held.numbers or self.path is None:
                 return number not in held.numbers
-            is_free = self._locked(self.path, held, number, fcntl.LOCK_SH)
+            is_free = self._locked(self.path, held, number, shared=True)
             if held.descriptor is not None:
-                fcntl.lockf(held.descriptor, fcntl.LOCK_UN, 1, number)
+                unlock_byte(held.descriptor, number)
             _close_if_idle(held)
             return is_free
 
@@ -162,25 +162,24 @@ class FileLocks:
             held = _HELD[self.path or ""]
             held.numbers.discard(number_of(key))
             if held.descriptor is not None:
-                fcntl.lockf(held.descriptor, fcntl.LOCK_UN, 1, number_of(key))
+                unlock_byte(held.descriptor, number_of(key))
             _close_if_idle(held)
 
     @staticmethod
-    def _locked(path: str, held: _Held, number: int, mode: int = fcntl.LOCK_EX) -> bool:
+    def _locked(path: str, held: _Held, number: int, *, shared: bool = False) -> bool:
         try:
             if held.descriptor is None:
                 held.descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-            fcntl.lockf(held.descriptor, mode | fcntl.LOCK_NB, 1, number)
-        except BlockingIOError:
-            _close_if_idle(held)
-            return False
+            is_free = lock_byte(held.descriptor, number, shared=shared)
         except OSError as error:
             _close_if_idle(held)
             raise LedgerError(
                 f"requests cannot be held in {path} ({error.strerror}); no charge was made and no answer was given"
                 "\nhint: put the ledger on a local disk, in a folder that its owner may write"
             ) from error
-        return True
+        if not is_free:
+            _close_if_idle(held)
+        return is_free
 
 
 def _close_if_idle(held: _Held) -> None:
@@ -199,4 +198,4 @@ def _after_fork_in_child() -> None:
     _DOOR.release()
 
 
-os.register_at_fork(before=_DOOR.acquire, after_in_parent=_DOOR.release, after_in_child=_after_fork_in_child)
+at_fork(before=_DOOR.acquire, after_in_parent=_DOOR.release, after_in_child=_after_fork_in_child)

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from tacit.errors import LedgerError
-from tacit.ledger.chain import sync_folder
 from tacit.ledger.entry import SCHEMA, SCHEMA_BEFORE, Writes
 from tacit.ledger.locks import FileLocks
 from tacit.ledger.store import (
@@ -31,6 +30,7 @@ from tacit.ledger.store import (
     require_layout,
     write_statements,
 )
+from tacit.system import sync_folder
 
 BUSY_SECONDS = 60.0
 # "Tcit": the file's header names its owner, tacit

@@ -7,7 +7,6 @@ it keeps reporting the last answer, so the loss stays within the stated one and 
 share a memo use it one at a time.
 """
 
-import fcntl
 import json
 import os
 import tempfile
@@ -29,6 +28,7 @@ from tacit.local.protocols.unary import Permanent, width_of
 from tacit.local.survey import VERSION, Survey, make_survey
 from tacit.noise import Keystream, fresh_bytes
 from tacit.privacy import PureLoss, Words, read_json, whole
+from tacit.system import PLAIN, lock_file, sync_folder
 
 # ---- reports ---------------------------------------------------------------------------------------------------------
 
@@ -250,12 +250,12 @@ class LongitudinalClient:
                 return
             try:
                 beside = self._path.with_name(self._path.name + ".lock")
-                lock = os.fdopen(os.open(beside, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+                lock = os.fdopen(os.open(beside, os.O_RDWR | os.O_CREAT | PLAIN, 0o600))
             except OSError:
                 raise _unwritten() from None
             with lock:
                 try:
-                    fcntl.flock(lock, fcntl.LOCK_EX)
+                    lock_file(lock.fileno())
                 except OSError:  # a file system without locks
                     raise _unwritten() from None
                 yield
@@ -281,11 +281,7 @@ class LongitudinalClient:
                 with suppress(OSError):
                     os.unlink(beside)
                 raise
-            folder = os.open(self._path.parent, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+            sync_folder(self._path.parent)
         except OSError:
             raise _unwritten() from None
 

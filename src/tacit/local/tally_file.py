@@ -31,7 +31,7 @@ class TallyFile:
         self._seen_version: int | None = None
         try:
             if path is not None:  # private from the start: tokens name the senders of reports
-                os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+                os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
             self._connection = sqlite3.connect(
                 "" if path is None else str(path), isolation_level=None, timeout=WAIT_SECONDS
             )

@@ -5,7 +5,6 @@ precision is one global of that library, so every evaluation here holds one lock
 short rational, up or down with certainty.
 """
 
-import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from fractions import Fraction
 from flint import arb, ctx, fmpq
 
 from tacit.errors import TacitError
+from tacit.system import at_fork
 
 Formula = Callable[[], arb]
 
@@ -30,7 +30,7 @@ def _renew_lock() -> None:
     _precision_lock = threading.RLock()
 
 
-os.register_at_fork(after_in_child=_renew_lock)
+at_fork(after_in_child=_renew_lock)
 
 
 @contextmanager

@@ -4,7 +4,6 @@ A noisy threshold is drawn and kept; every score gets its own noise and is compa
 last yes paid for. The release is only yes and no: a noisy score released beside its yes would break the promise.
 """
 
-import os
 import threading
 from dataclasses import dataclass
 from fractions import Fraction
@@ -27,6 +26,7 @@ from tacit.privacy import (
     whole,
 )
 from tacit.selection.scores import check_rate, read_score, read_scores, read_terms
+from tacit.system import at_fork
 
 # A more in every forked child, so that a copy of an open watch is recognised.
 _forks = 0
@@ -37,7 +37,7 @@ def _count_fork() -> None:
     _forks += 1
 
 
-os.register_at_fork(after_in_child=_count_fork)
+at_fork(after_in_child=_count_fork)
 
 
 @dataclass(frozen=True)

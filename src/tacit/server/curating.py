@@ -7,7 +7,6 @@ A declared table becomes the lines that a curator would write in the catalog, wh
 Sources are files under allowed folders, or tables of a PostgreSQL server that the catalog names already.
 """
 
-import fcntl
 import glob
 import json
 import os
@@ -34,6 +33,7 @@ from tacit.server.access import Verb, require, sees
 from tacit.server.desk import Desk
 from tacit.server.problems import Problem, Who, body_of, json_reply, object_document, unknown
 from tacit.server.reply_schemas import DeclaredTable, EndedToken, GrantRecord, NewToken, PeopleRecord, PersonRecord
+from tacit.system import lock_file
 from tacit.tables import (
     BYTES_MAX,
     CatalogEntry,
@@ -438,9 +438,12 @@ def _replace(path: Path, text: str) -> None:
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
     """Keep other processes on this machine from declaring at the same time."""
-    descriptor = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError:  # Windows opens no folder
+        raise _unwritable() from None
+    try:
+        lock_file(descriptor)
         yield
     finally:
         os.close(descriptor)

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tacit.asking import table
-from tacit.engine import is_possible, is_ready, warm_up
+from tacit.engine import is_coming, warm_up
 from tacit.ledger import TRYOUT
 from tacit.privacy import epsilon
 
@@ -71,7 +71,7 @@ def load_loops(stop: threading.Event) -> None:
     """Load the kernel's compiled loops; wait until they are compiled if they can be."""
     warm_up()
     for _ in range(int(COMPILING_SECONDS / LOOK_SECONDS)):
-        if is_ready() or not is_possible() or stop.wait(LOOK_SECONDS):
+        if not is_coming() or stop.wait(LOOK_SECONDS):
             break
     warm_up()
 

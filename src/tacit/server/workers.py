@@ -21,6 +21,7 @@ from typing import NoReturn
 
 from tacit import errors
 from tacit.errors import TacitError
+from tacit.system import cores
 
 WORKERS_MAX = 64
 USUAL_MAX = 4
@@ -36,8 +37,7 @@ Work = Callable[[Told], None]
 
 def usual_workers() -> int:
     """Return how many workers suit this machine: one for each core, up to four, where processes can be forked."""
-    cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1
-    return min(cores, USUAL_MAX)
+    return min(cores() if sys.platform == "linux" else 1, USUAL_MAX)
 
 
 def share_of(number: int, workers: int) -> int:

@@ -17,6 +17,7 @@ from typing import Any
 
 from tacit import ledger as room
 from tacit.accounting.filter import Charge
+from tacit.engine.kernel import compiled
 from tacit.errors import BudgetExceeded, TacitError
 from tacit.ledger import entry, sqlite
 from tacit.ledger.draft import PAGE, LedgerDraft
@@ -40,6 +41,7 @@ CHARGES_A_PAGE = PAGE // 2
 def forget_installation() -> None:
     """Forget that this installation was found to be complete."""
     original("whole installation").cache_clear()
+    compiled._has_numba.cache_clear()
 
 
 def open_at(

@@ -1,12 +1,13 @@
 """The kernel's loops, compiled ahead: by a separate process, into a private folder, and loaded from there.
 
-Until that process, begun when a question first wants the kernel, is done, SQL answers. The folder is named by all that
-the machine code depends on, and holds code that will be run: it is used only if other users cannot change it, on the
-whole way there, and if every file equals the compiled one, byte for byte. TACIT_KERNEL=off leaves the kernel out.
+Until that process, begun when a question first wants the kernel, is done, SQL answers; without numba (the extra `fast`)
+it always does. The process takes one core at the lowest priority, once for an installation: what it compiled stays
+beside the installed packages, and every home copies it. A folder is named by all that the machine code depends on, and
+holds code that will be run: it is used only if other users cannot change it, on the whole way there, and if every file
+equals the compiled one, byte for byte. TACIT_KERNEL=off leaves the kernel out.
 """
 
 import builtins
-import fcntl
 import hashlib
 import importlib.metadata
 import json
@@ -24,19 +25,21 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import IO, Any
 
-from tacit.files import fault_of, make_folder, others_may_write
 from tacit.privacy import read_json
+from tacit.system import PLAIN, fault_of, is_ours, lock_file, make_folder, others_may_write, user_number
 
 log = logging.getLogger("tacit.engine")
 
 LOOPS = tuple(Path(__file__).with_name(name) for name in ("coding_loops.py", "loops.py", "scaling_loops.py"))
 COMPLETE, LOCK = "complete", "lock"
 KEPT_DAYS = 30
-_COMPILE = f"import sys; sys.path.insert(0, sys.argv[1]); from {__name__} import compile_now; compile_now()"
+LOWEST = 19  # of the priorities of a POSIX system
+_COMPILE = f"import sys; sys.path.insert(0, sys.argv[1]); from {__name__} import compile_quietly; compile_quietly()"
 
 _turn = threading.RLock()
 _loaded = False
@@ -47,20 +50,41 @@ _warned = False
 
 def is_ready() -> bool:
     """Return whether the kernel can be used without compiling anything; this depends on no data."""
-    if _is_off() or _broken:
+    if why_off() or _broken:
         return False
     return _loaded or _is_complete(cache_folder())
 
 
+def why_off() -> str | None:
+    """Return why SQL answers and no loops are compiled here; None if they can be."""
+    if _is_off():
+        return "TACIT_KERNEL is off"
+    return None if _has_numba() else "numba is not installed; for large tables: pip install 'tacit[fast]'"
+
+
+@cache
+def _has_numba() -> bool:
+    """Return whether numba can be found; it is not loaded for that."""
+    try:
+        return all(find_spec(name) and importlib.metadata.version(name) for name in ("numba", "llvmlite"))
+    except (ImportError, ValueError):
+        return False
+
+
 def is_possible() -> bool:
     """Return whether the loops are compiled, or can be: they are not off, and a private folder is possible."""
-    if _is_off() or _broken:
+    if why_off() or _broken:
         return False
     try:
         make_folder(cache_folder())
     except OSError:
         return False
     return _is_private(cache_folder())
+
+
+def is_coming() -> bool:
+    """Return whether the loops are not compiled yet, and can be."""
+    return is_possible() and not is_ready()
 
 
 def load() -> bool:
@@ -74,7 +98,7 @@ def load() -> bool:
             except Exception as problem:  # noqa: BLE001 - a damaged cache only costs the quick path
                 log.warning("the compiled kernel cannot be loaded: %s", type(problem).__name__)
                 _broken = True
-        return _loaded and not _is_off()
+        return _loaded and not why_off()
 
 
 def warm_up() -> None:
@@ -137,11 +161,13 @@ def start() -> None:
     """Have the loops compiled in the background, unless they are or that is under way."""
     global _compiling
     with _turn:
-        if _is_off() or _broken or _loaded or not sys.executable:
+        if why_off() or _broken or _loaded or not sys.executable:
             return
         if _compiling is not None and _compiling.poll() is not None:
             return  # it was tried in this process; the same failure would come again
-        if _compiling is None and _is_private(cache_folder()) and not _is_complete(cache_folder()):
+        folder = cache_folder()
+        if _compiling is None and _is_private(folder) and not _is_complete(folder) and not _copied(folder):
+            log.info("compiling the kernel once, on one core at the lowest priority; SQL answers until it is done")
             package_parent = str(Path(__file__).resolve().parents[__name__.count(".")])
             _compiling = subprocess.Popen(
                 [sys.executable, *_own_flags(), "-P", "-c", _COMPILE, package_parent],
@@ -160,12 +186,56 @@ def compile_now() -> None:
     if not _is_private(folder):
         return
     with _open_new(folder / LOCK) as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        lock_file(lock.fileno())
         if not _is_complete(folder):
             _clear(folder)  # what is there may be damaged or planted, and numba would unpickle it
             _import_loops(folder)
             _seal(folder)
             _remove_old(folder)
+
+
+def compile_quietly() -> None:
+    """Compile the loops at the lowest priority, in a process of its own, and leave a copy for other homes."""
+    with suppress(AttributeError, OSError):  # a system without priorities
+        os.nice(LOWEST)
+    compile_now()
+    folder, shared = cache_folder(), shared_folder()
+    if folder != shared and _is_complete(folder) and _could_be_ours(shared) and not _is_complete(shared):
+        shared.mkdir(parents=True, exist_ok=True)
+        _copy(folder, shared)
+        _remove_old(shared)
+
+
+def _copied(folder: Path) -> bool:
+    """Copy what this installation has compiled, for whichever home, if only we or the system could have written it."""
+    shared = shared_folder()
+    if shared == folder or not _is_complete(shared):
+        return False
+    try:
+        make_folder(folder)
+        _copy(shared, folder)
+    except OSError:
+        return False
+    return _is_complete(folder)
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Copy compiled files, and seal them by their own digests: a copy that differs is not complete."""
+    with _open_new(target / LOCK) as lock:
+        lock_file(lock.fileno())
+        _clear(target)
+        digests = read_json(_content(source / COMPLETE))
+        for name in digests:
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            (target / name).write_bytes(_content(source / name))
+        if _digests(target) == digests:
+            _seal(target, readable=target == shared_folder())
+
+
+def shared_folder() -> Path:
+    """Return the folder in which machine code stays for all homes: the environment's own, or the system's."""
+    own = Path(sys.prefix) if sys.prefix != sys.base_prefix else Path("/")
+    return own / "var" / "cache" / "tacit" / _folder_name()
 
 
 def cache_folder() -> Path:
@@ -177,7 +247,7 @@ def cache_folder() -> Path:
     usual = Path(os.path.expanduser("~")) / ".cache" / "tacit"
     if usual.is_absolute() and _could_be_ours(usual):
         return usual / _folder_name()
-    return Path(tempfile.gettempdir()) / f"tacit-{os.geteuid()}" / _folder_name()
+    return Path(tempfile.gettempdir()) / f"tacit-{user_number()}" / _folder_name()
 
 
 @cache
@@ -245,13 +315,13 @@ def _digests(folder: Path) -> dict[str, str]:
 
 
 def _content(path: Path) -> bytes:
-    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
+    with os.fdopen(os.open(path, os.O_RDONLY | PLAIN), "rb") as file:
         _require_ours(os.fstat(file.fileno()), stat.S_IFREG)
         return file.read()
 
 
 def _require_ours(found: os.stat_result, kind: int) -> None:
-    if stat.S_IFMT(found.st_mode) != kind or found.st_uid not in (0, os.geteuid()) or others_may_write(found):
+    if stat.S_IFMT(found.st_mode) != kind or not is_ours(found) or others_may_write(found):
         raise ValueError("not a file of ours alone")
 
 
@@ -261,7 +331,7 @@ def _raise(problem: OSError) -> None:
 
 def _open_new(path: Path) -> IO[str]:
     """Open a private file for writing that is not a link."""
-    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600), "w")
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | PLAIN, 0o600), "w")
 
 
 def _clear(folder: Path) -> None:
@@ -273,14 +343,16 @@ def _clear(folder: Path) -> None:
             os.unlink(entry.path)
 
 
-def _seal(folder: Path) -> None:
+def _seal(folder: Path, *, readable: bool = False) -> None:
     """Write down what was compiled, once all of it is there."""
+    more = 0o055 if readable else 0
     for place, folders, files in os.walk(folder):
         for name in (*folders, *files):
-            os.chmod(Path(place, name), 0o700 if name in folders else 0o600)  # with any umask
+            os.chmod(Path(place, name), 0o700 | more if name in folders else 0o600 | more & 0o044)  # with any umask
     compiled, unfinished = _digests(folder), folder / f"{COMPLETE}.new"
     with _open_new(unfinished) as file:
         json.dump(compiled, file)
+    os.chmod(unfinished, 0o600 | more & 0o044)
     unfinished.replace(folder / COMPLETE)
 
 

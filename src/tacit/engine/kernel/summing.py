@@ -6,7 +6,6 @@ bounds. If rows need more than their share of the memory limit, it stops with `O
 over.
 """
 
-import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 
 from tacit.engine.external_sort import Held, SpillFile
 from tacit.engine.kernel import coding
+from tacit.system import cores
 
 if TYPE_CHECKING:
     from tacit.engine.kernel import loops
@@ -73,7 +73,7 @@ class Runs(Held):
         self._held.clear()
 
 
-THREADS = min(8, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+THREADS = min(8, cores())
 # --- bounding and adding up ---
 
 # Rows are sorted into 2^PART_BITS parts as they come, and each part into smaller ones of PART_ROWS at the end.
