@@ -117,6 +117,22 @@ def test_a_picture_of_totals_has_a_panel_for_each_group_with_its_total_above(ans
     assert "NULL" not in str(drawn)
 
 
+def test_a_total_without_parts_of_its_own_is_in_the_words_above_and_has_no_empty_panel():
+    places = [(each, f"{each} {n}", age) for each in ("a", "b") for n in range(3) for age in (*AGES, "?")]
+    rows = [places[n % len(places)] for n in range(6000)]
+    table = tacit.table(
+        pa.table(dict(zip(("region", "town", "age"), zip(*rows, strict=True), strict=True))),
+        name="towns",
+        unit=tacit.ROW,
+        budget=tacit.epsilon(2),
+        ledger=tacit.TRYOUT,
+    )
+    drawn = sheet(table.group_by("region", "town", "age", keys=places, totals=True).count().answer(epsilon=1))
+    assert [panel.name.partition(":")[0] for panel in drawn.panels] == ["count, a", "count, b"]
+    assert drawn.cut.startswith("Total: ")
+    assert drawn.cut.endswith(" in all")
+
+
 def test_whole_numbers_that_add_up_are_printed_with_all_digits(answer):
     large = replace(answer, rows=[{**row, "count_high": row["count_high"] + 5000} for row in answer.rows])
     printed = [line.split() for line in str(large).splitlines()[2:14]]

@@ -56,6 +56,14 @@ def test_a_text_is_no_formula_and_a_number_is_a_number(answer, tmp_path):
     assert all(cell.data_type != "f" for sheet in book for row in sheet.iter_rows() for cell in row)
 
 
+def test_a_sheet_is_as_wide_as_a_page_on_paper_and_tells_no_reader_what_the_office_has_left(answer, tmp_path):
+    book, _ = sheet_of(answer, tmp_path, "n", columns="age")
+    for sheet in book.worksheets[1:]:
+        assert (sheet.sheet_properties.pageSetUpPr.fitToPage, sheet.page_setup.fitToHeight) == (True, 0)
+        assert sheet.print_title_rows == "$1:$3"
+    assert not any("is left" in str(row[0]) for row in book["Notes"].iter_rows(values_only=True))
+
+
 def test_hidden_and_uncertain_numbers_are_marked(answer, tmp_path):
     small = {"n": 3, "n_low": 0, "n_high": 9, "m": None, "m_low": None, "m_high": None}
     made_up = [row | (small if row["age"] == 7 else {}) for row in answer.to_dicts()]  # so that no noise decides

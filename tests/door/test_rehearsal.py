@@ -52,6 +52,21 @@ def test_totals_are_rehearsed_too():
     assert found.rows[0]["hidden"] == 0
 
 
+def test_an_epsilon_without_any_group_is_a_row_in_words_beside_the_others():
+    open_wards = {name: facts for name, facts in COLUMNS.items() if name != "ward"}
+    table = protected(rows(), columns=open_wards, rows_per_unit=None, groups_per_unit=None)
+    question = table.group_by("ward").count()
+    found = question.rehearse(epsilon=[0.01, 20], on=rows(shift=1))
+    refused, shown = found.rows
+    assert (refused["half"], refused["hidden"], shown["hidden"]) == (None, 1, 0)
+    assert shown["refused"] is None
+    assert f"ε = 0.01 is refused: {refused['refused']}." in str(found)
+    assert "no group" in refused["refused"]
+    assert "spent" not in refused["refused"]
+    with pytest.raises(QueryRefused, match="larger epsilon"):
+        question.rehearse(epsilon=[0.01], on=rows(shift=1))
+
+
 def test_protected_rows_are_refused_in_words_however_they_are_given(tmp_path):
     frame = rows().to_pandas()
     path = tmp_path / "visits.parquet"

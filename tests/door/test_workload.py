@@ -120,6 +120,20 @@ def test_marginals_agree_where_they_overlap_and_narrow_their_intervals():
     assert any("fitted together" in note for note in answer.facts.notes)
 
 
+def test_marginals_know_the_values_of_true_and_false():
+    rows = pa.table({"open": [True, False, None] * 400, "a": ["x", "y"] * 600})
+    table = tacit.table(
+        rows,
+        unit=tacit.ROW,
+        name="t",
+        budget=tacit.epsilon(3),
+        columns={"a": {"keys": ["x", "y"]}},
+        ledger=tacit.TRYOUT,
+    )
+    answer = table.marginals(["open", "a"]).answer(epsilon=3)
+    assert {(row["open"], row["a"]) for row in answer["open, a"].rows} == set(itertools.product((False, True), "xy"))
+
+
 def test_counts_that_may_leave_rows_out_are_not_fitted_together():
     """Rows with other keys are in one table and not in the other: to make them agree would bias both."""
     table = opened()

@@ -128,12 +128,12 @@ def _noise(answer: "Answer") -> Iterator[Both]:
     yield "", ""
     yield (
         f"An interval holds the data's own number with {percent} % probability. It covers the noise, not mistakes in "
-        f"the "
-        "data, and not that a survey asked only some people. The noise does not grow with a group: small groups are "
-        "less certain.",
+        "the data, and not that a survey asked only some people. The noise is about as large for a small group as for "
+        "a large one, so a small number is less certain for its size.",
         f"Ein Intervall enthält mit {_german(percent)} % Wahrscheinlichkeit die Zahl, die die Daten ohne Rauschen "
         "ergeben. Es berücksichtigt das Rauschen, nicht Fehler in den Daten, und nicht, dass eine Stichprobe nur "
-        "einige befragt. Das Rauschen wächst nicht mit der Gruppe: Kleine Gruppen sind unsicherer.",
+        "einige befragt. Das Rauschen ist bei kleinen Gruppen etwa so groß wie bei großen: Kleine Zahlen sind im "
+        "Verhältnis unsicherer.",
     )
 
 

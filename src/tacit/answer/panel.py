@@ -113,16 +113,16 @@ def sheet(answer: Answer) -> Sheet:
     panels = tuple(_panel(answer, name, members, kept) for name, members in _panels(answer))
     if answer.rolled and group and order == "none" and all(panel.kind != "fan" for panel in panels):
         whole = " · ".join([TOTAL] * len(axis))
+        found = [_panel_of_group(panel, each, whole) for panel in panels for each in group_of.values()]
+        alone = [each.name.partition(", ")[2] for each in found if not each.cells]  # all of it is in the title
         return Sheet(
-            panels=tuple(_panel_of_group(panel, each, whole) for panel in panels for each in group_of.values())[
-                :FACETS_MOST
-            ],
+            panels=tuple(each for each in found if each.cells)[:FACETS_MOST],
             axis=", ".join(axis),
             order=order,
             group=None,
             labels=tuple(label_of[label] for label in labels if label in shown_labels and label_of[label] != whole),
             groups=(),
-            cut=_words_of_cut(axis, len(labels), len(shown_labels)),
+            cut="; ".join([*alone, *filter(None, [_words_of_cut(axis, len(labels), len(shown_labels))])]) or None,
         )
     return Sheet(
         panels=panels,

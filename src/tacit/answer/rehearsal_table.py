@@ -43,19 +43,26 @@ class Rehearsal:
         lines = [
             "   ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in (_HEAD, *body)
         ]
-        return "\n".join([*lines, "", TREATED_AS_PUBLIC, ONE_DRAW])
+        refused = [f"ε = {row['epsilon']:g} is refused: {row['refused']}." for row in self.rows if row["refused"]]
+        return "\n".join([*lines, "", *dict.fromkeys(refused), TREATED_AS_PUBLIC, ONE_DRAW])
 
     __repr__ = __str__
 
     @classmethod
-    def of(cls, answers: Sequence[tuple[Number, "Answer"]], truth: "Answer") -> Self:
-        """Return how far each answer is from the truth, number by number."""
+    def of(cls, answers: Sequence[tuple[Number, "Answer | str"]], truth: "Answer") -> Self:
+        """Return how far each answer is from the truth, number by number; a text is why an ε has no answer."""
         known = _by_labels(truth)
         rows = []
         for epsilon, answer in answers:
-            found = _by_labels(answer)
+            found = {} if isinstance(answer, str) else _by_labels(answer)
+            compared = known  # others are compared only if they are of the same groups
+            if set(found) != set(known):
+                others = truth.others
+                compared = {
+                    labels: row for labels, row in known.items() if all(row[each] is not None for each in others)
+                }
             for name in truth.aggregates:
-                right = {labels: float(row[name]) for labels, row in known.items() if row[name] is not None}
+                right = {labels: float(row[name]) for labels, row in compared.items() if row[name] is not None}
                 cells = [(found[labels], value) for labels, value in right.items() if labels in found]
                 shown = [(row, value) for row, value in cells if row[name] is not None]
                 errors = sorted(abs(float(row[name]) - value) for row, value in shown)
@@ -74,6 +81,7 @@ class Rehearsal:
                         "relative": median(shares) if shares else None,
                         "inside": sum(inside) / len(inside) if inside else None,
                         "hidden": 1 - len(shown) / len(right) if right else None,
+                        "refused": answer if isinstance(answer, str) else None,
                     }
                 )
         return cls(tuple(rows))

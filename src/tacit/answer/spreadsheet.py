@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 SHEET_NAME_MOST = 31
 BARRED_IN_SHEET_NAMES = str.maketrans(dict.fromkeys("[]:*?/\\", " "))
 WIDTH_LEAST, WIDTH_MOST = 10, 40
+PORTRAIT_MOST = 7  # columns
+FONT = "Calibri"
 
 Sheet = Any  # openpyxl has no types
 
@@ -70,7 +72,7 @@ def _notes(sheet: Sheet, answer: "Answer", title: str, unsure_from: float) -> No
     facts = answer.facts
     lines = [title, "", "Every number has random noise, which protects people in the data."]
     lines += [f"Low and high are the ends of an interval that holds the table's number with {percent} probability."]
-    lines += [*closing_lines(answer, more=""), ""]
+    lines += [printable(line) for line in (facts.reading, facts.advice) if line] + [""]
     lines += [f"{mark}   {text.format(limit=f'{unsure_from:.0%}')}" for mark, text in LEGEND]
     lines += ["", f"Cost: {facts.loss['text']}. Protected: {facts.unit}."]
     lines += certificate_lines(answer)
@@ -83,7 +85,7 @@ def _notes(sheet: Sheet, answer: "Answer", title: str, unsure_from: float) -> No
 def _long(sheet: Sheet, answer: "Answer", keys: Sequence[str], number: str, title: str, unsure_from: float) -> None:
     """One row a group, with the ends of the interval beside the number."""
     percent = f"{float(answer.facts.confidence) * 100:g} %"
-    _head(sheet, f"{title}: {number}", [*keys, number, f"low ({percent})", f"high ({percent})"])
+    _head(sheet, f"{title}: {number}", len(keys), [*keys, number, f"low ({percent})", f"high ({percent})"])
     labels = [key_labels(answer, key) for key in keys]
     for at, row in enumerate(answer.rows):
         for column, each in enumerate(labels, 1):
@@ -106,7 +108,7 @@ def _wide(
 ) -> None:
     """One row a group of the other keys, with the values of one key across."""
     columns, rows = crossed(answer, down, across)
-    _head(sheet, f"{title}: {number}", [*down, *columns])
+    _head(sheet, f"{title}: {number}", len(down), [*down, *columns])
     for at, (labels, cells) in enumerate(rows):
         for column, label in enumerate(labels, 1):
             _write_text(sheet, at + 4, column, label)
@@ -121,6 +123,7 @@ def _wide_ends(sheet: Sheet, answer: "Answer", down: Sequence[str], across: str,
     _head(
         sheet,
         f"{title}: {number}, intervals",
+        len(down),
         [*down, *(f"{each}, {end}" for each in columns for end in ("low", "high"))],
     )
     for at, (labels, cells) in enumerate(rows):
@@ -136,8 +139,8 @@ def _wide_ends(sheet: Sheet, answer: "Answer", down: Sequence[str], across: str,
 # ---- Cells.
 
 
-def _head(sheet: Sheet, title: str, names: Sequence[str]) -> None:
-    from openpyxl.styles import Font
+def _head(sheet: Sheet, title: str, keys: int, names: Sequence[str]) -> None:
+    from openpyxl.styles import Alignment, Font
 
     _write_text(sheet, 1, 1, title)
     _write_text(
@@ -148,9 +151,14 @@ def _head(sheet: Sheet, title: str, names: Sequence[str]) -> None:
     )
     for column, name in enumerate(names, 1):
         _write_text(sheet, 3, column, name)
-        sheet.cell(3, column).font = Font(bold=True)
-    sheet.cell(1, 1).font = Font(bold=True)
+        sheet.cell(3, column).font = Font(name=FONT, bold=True)
+        sheet.cell(3, column).alignment = Alignment(horizontal="left" if column <= keys else "right", wrap_text=True)
+    sheet.cell(1, 1).font = Font(name=FONT, bold=True)
     sheet.freeze_panes = "A4"
+    sheet.print_title_rows = "1:3"
+    sheet.sheet_properties.pageSetUpPr.fitToPage = True  # on paper as wide as a page, and as many pages as it needs
+    sheet.page_setup.fitToHeight = 0
+    sheet.page_setup.orientation = "landscape" if len(names) > PORTRAIT_MOST else "portrait"
 
 
 def _write_text(sheet: Sheet, row: int, column: int, text: str) -> None:
@@ -170,8 +178,11 @@ def _write_key(sheet: Sheet, row: int, column: int, value: Any, label: str) -> N
 def _write_number(
     sheet: Sheet, row: int, column: int, value: Any, ends: tuple[Any, Any] | None, unsure_from: float
 ) -> None:
+    from openpyxl.styles import Alignment
+
     if value is None or isinstance(value, str):
         _write_text(sheet, row, column, value or HIDDEN)
+        sheet.cell(row, column).alignment = Alignment(horizontal="right")
         return
     cell = sheet.cell(row, column)
     cell.value = value if isinstance(value, int) and abs(value) < 1 << 53 else float(value)

@@ -82,15 +82,15 @@ def fit_tree(parents: Sequence[Integers], values: Sequence[Floats | None], varia
         spreads.insert(0, joint)
     fitted, errors = [ups[0]], [spreads[0]]
     for level, below in enumerate(parents):
-        share, spread = sum_spreads[level][below], spreads[level + 1]
-        np.divide(spread, share, out=share)
-        moved, error = (fitted[level] - sums[level])[below], errors[level][below]
-        moved *= share
-        moved += ups[level + 1]
-        error *= share  # spread + share * (share * error - spread), in place: new pages take longer than the sums
-        error -= spread
-        error *= share
-        error += spread
+        known, above = fitted[level] - sums[level], errors[level]
+        if level == last - 1:  # groups of one total have one share and one error
+            spread = variances[last]
+            share = spread / sum_spreads[level]
+            moved, error = (share * known)[below], (spread - share * (spread - share * above))[below]
+            moved += ups[last]
+        else:
+            spread, share = spreads[level + 1], spreads[level + 1] / sum_spreads[level][below]
+            moved, error = ups[level + 1] + share * known[below], spread - share * (spread - share * above[below])
         fitted.append(moved)
         errors.append(error)
     return LevelFit(tuple(fitted), tuple(errors))
@@ -150,47 +150,51 @@ def whole_parts(parents: Integers, values: Floats, totals: Integers, *, is_signe
     >>> whole_parts(np.array([0, 0, 0]), np.array([2.6, -1.2, 0.4]), np.array([3])).tolist()
     [3, 0, 0]
     """
-    is_long = len(values) > CELLS_AT_ONCE and bool((parents[1:] >= parents[:-1]).all())
-    # some parents after others, so that the numbers of a step stay in the processor's cache
-    cuts = np.searchsorted(parents, np.unique(parents[::CELLS_AT_ONCE])).tolist() if is_long else [0]
-    made = []
+    order = None if (parents[1:] >= parents[:-1]).all() else np.argsort(parents, kind="stable")
+    if order is not None:
+        parents, values = parents[order], values[order]
+    made = np.empty(len(values), dtype=np.int64)
+    # some totals after others, so that the numbers of a step stay in the processor's cache
+    cuts = np.unique(np.searchsorted(parents, parents[::CELLS_AT_ONCE])).tolist()
     for start, end in pairwise([*cuts, len(values)]):
         own = parents[start:end]
-        low, high = (int(own[0]), int(own[-1]) + 1) if is_long else (0, len(totals))
-        made.append(_whole_of_some(own - low, values[start:end], totals[low:high], is_signed=is_signed))
-    return np.concatenate(made)
+        starts = np.flatnonzero(np.diff(own, prepend=-1))
+        made[start:end] = _whole_in_order(values[start:end], starts, totals[own[starts]], is_signed=is_signed)
+    if order is not None:
+        made[order] = made.copy()
+    return made
 
 
-def _whole_of_some(parents: Integers, values: Floats, totals: Integers, *, is_signed: bool) -> Integers:
-    count, size = len(totals), len(values)
-    alive, moved = np.ones(size, dtype=bool), values
-    held, sums = np.bincount(parents, minlength=count), np.bincount(parents, values, minlength=count)
-    for _ in range(WATER_ROUNDS):
-        moved = values - ((sums - totals) / np.maximum(held, 1))[parents]
-        dead = np.flatnonzero(alive & (moved < 0))
-        if is_signed or not len(dead):
+def _whole_in_order(values: Floats, starts: Integers, totals: Integers, *, is_signed: bool) -> Integers:
+    """Return whole numbers for totals whose cells are beside each other, from `starts` on."""
+    found, cells = np.zeros(len(values), dtype=np.int64), np.arange(len(values))
+    held = np.diff(starts, append=len(values))
+    while True:
+        kept = values - np.repeat((np.add.reduceat(values, starts) - totals) / held, held)
+        stay = kept >= 0
+        alive = np.add.reduceat(stay, starts, dtype=np.int64)
+        stay |= np.repeat(alive == 0, held)  # one of each total stays
+        if is_signed or stay.all():
             break
-        dead = dead[(held > np.bincount(parents[dead], minlength=count))[parents[dead]]]  # one of each parent stays
-        if not len(dead):
-            break
-        alive[dead] = False
-        held = held - np.bincount(parents[dead], minlength=count)
-        sums = sums - np.bincount(parents[dead], values[dead], minlength=count)
-    kept = np.where(alive, moved, 0.0)
+        picked = np.flatnonzero(stay)  # from here on without those that are 0
+        values, cells = values[picked], cells[picked]
+        held = np.where(alive == 0, held, alive)
+        starts = np.cumsum(held) - held
     kept = kept if is_signed else np.maximum(kept, 0.0)
-    found = np.floor(kept + 1e-9).astype(np.int64)
-    missing = totals - sums_of(parents, found, count)
-    members = np.bincount(parents, minlength=count)
-    each = missing // np.maximum(members, 1)
+    whole = np.floor(kept + 1e-9).astype(np.int64)
+    missing = totals - np.add.reduceat(whole, starts)
+    each = missing // held
     each = each if is_signed else np.maximum(each, 0)
     if each.any():
-        found += each[parents]
-        missing -= each * members
-    lacking = (1 - np.clip(kept - found, 0, 1)) * REMAINDER_STEPS  # in few bits, which are sorted in linear time
-    order = np.lexsort((lacking.astype(np.uint16), parents.astype(np.min_scalar_type(count))))
-    starts = np.cumsum(members) - members
-    placed = parents[order]
-    found[order[np.arange(size) - starts[placed] < missing[placed]]] += 1
+        whole += np.repeat(each, held)
+        missing -= each * held
+    lacking = ((1 - np.clip(kept - whole, 0, 1)) * REMAINDER_STEPS).astype(np.int64)
+    index, bits = np.arange(len(cells)), len(cells).bit_length()
+    order = (np.repeat(np.arange(len(held)), held) << 16 | lacking) << bits | index  # such numbers sort fastest
+    order.sort()
+    is_first = index < np.repeat(starts + missing, held)
+    whole[order[is_first] & ((1 << bits) - 1)] += 1
+    found[cells] = whole
     return found
 
 

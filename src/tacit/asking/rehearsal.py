@@ -3,13 +3,14 @@
 Nothing is charged, and nothing protects those rows: a source that any ledger at hand knows as protected is refused.
 """
 
+import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from tacit.answer import Rehearsal
+from tacit.answer import Answer, Rehearsal
 from tacit.asking.opening import FRAMES, table
 from tacit.asking.session import Session
 from tacit.asking.united_question import Several
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 # At this ε, and with bounds above any person's rows, the noise of a number is less than a unit of its last digit.
 TRUTH, MOST = 10**18, 10**5
+WHAT_WAS_LEARNED = re.compile(r"; this request spent .*")  # in a ledger that keeps nothing
 _AS_DECLARED = ("name", "unit", "neighbours", "rows_per_unit", "groups_per_unit", "most_rows_per_unit")
 
 
@@ -35,7 +37,14 @@ def rehearse(question: "Question", epsilons: Sequence[Number], on: Any) -> Rehea
         raise InvalidParameter("epsilon must list at least one amount\nhint: epsilon=[0.3, 1, 3]")
     _refuse_protected(question.session, on)
     ask = _asked_on(question, on)
-    answers = [(each, ask(each).answer(epsilon=each, accept_noise=True)) for each in amounts]
+    answers: list[tuple[Number, Answer | str]] = []
+    for each in amounts:
+        try:
+            answers.append((each, ask(each).answer(epsilon=each, accept_noise=True)))
+        except QueryRefused as why:  # at this epsilon only, perhaps: another may show groups
+            answers.append((each, WHAT_WAS_LEARNED.sub("", str(why).partition("\n")[0])))
+    if all(isinstance(found, str) for _, found in answers):
+        raise QueryRefused(f"{answers[-1][1]}\nhint: rehearse with a larger epsilon, or list the groups: keys=[...]")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LargeEpsilonWarning)
         exact = ask(Fraction(TRUTH), rows_per_unit=MOST, groups_per_unit=MOST, most_rows_per_unit=None)

@@ -307,6 +307,9 @@ class Frame:
             elif facts is not None and facts.keys is not None:
                 names.append(column)
                 listed.append(tuple(key for key in facts.keys if key is not None))
+            elif facts is not None and facts.type == "bool":
+                names.append(column)
+                listed.append((False, True))
             else:
                 raise QueryRefused(
                     f"the values of '{column}' are not listed\nhint: declare its keys, or give numbers bins:"
