@@ -20,7 +20,7 @@ from tacit.answer.published import (
     is_unsure,
     keys_down,
 )
-from tacit.answer.text import closing_lines, key_labels, key_text
+from tacit.answer.text import key_labels, key_text
 from tacit.errors import InvalidParameter, printable
 
 if TYPE_CHECKING:
