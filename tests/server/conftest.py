@@ -119,16 +119,21 @@ class House:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A folder with a catalog of two tables."""
+    write_folder(tmp_path)
+    return tmp_path
+
+
+def write_folder(folder: Path) -> None:
+    """Write a catalog of two tables, and their rows."""
     count = 600
     visits = {
         "patient": list(range(count)),
         "ward": ["A", "B", "C"] * (count // 3),
         "days": [1, 2, 3, 4] * (count // 4),
     }
-    pq.write_table(pa.table(visits), tmp_path / "visits.parquet")
-    pq.write_table(pa.table({"person": list(range(50)), "income": [10] * 50}), tmp_path / "pay.parquet")
-    (tmp_path / "tacit.toml").write_text(CATALOG)
-    return tmp_path
+    pq.write_table(pa.table(visits), folder / "visits.parquet")
+    pq.write_table(pa.table({"person": list(range(50)), "income": [10] * 50}), folder / "pay.parquet")
+    (folder / "tacit.toml").write_text(CATALOG)
 
 
 @pytest.fixture

@@ -574,6 +574,24 @@ def test_no_rows_at_all_look_like_any_rows(open_house: Callable[..., House], fol
     assert Fraction(reply.rows[0][2] or 0) <= 0
 
 
+def test_the_ends_of_an_interval_can_be_selected_by_name_as_a_chart_does(house: House) -> None:
+    sql = "SELECT n_high AS top, ward, COUNT(*) AS n, n_low FROM public.visits GROUP BY ward ORDER BY n DESC LIMIT 9"
+
+    async def dialogue(port: Port) -> list[Reply]:
+        client = await port.signed_in(**EPSILON)
+        simple = [await client.ask(each) for each in (COUNT, sql)]
+        wrong = "SELECT MODE(ward) AS m, m_low FROM visits"
+        return [*simple, await client.prepared(sql), await client.ask("EXPLAIN " + sql), await client.ask(wrong)]
+
+    first, named, prepared, plan, wrong = talk(house, dialogue)
+    assert named.columns == prepared.columns == [("top", INT8), ("ward", TEXT), ("n", INT8), ("n_low", INT8)]
+    assert sorted(named.rows) == sorted((high, ward, n, low) for ward, n, low, high in first.rows)
+    assert len(prepared.rows) == 3
+    assert plan.columns == [("QUERY PLAN", TEXT)]
+    assert "m_low" in wrong.error["M"]
+    assert charges(house) == 1  # a wrong name is refused before a charge
+
+
 def test_a_text_is_read_once_for_a_person_and_again_for_another(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     from tacit.query import PostgresSelect
 

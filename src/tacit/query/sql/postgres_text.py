@@ -189,6 +189,7 @@ def _barred_query(what: str) -> QueryRefused:
     return QueryRefused(f"{words}\nhint: ask a declared table for an aggregate, such as COUNT(*)")
 
 
+_END = re.compile(r".+_(low|high)", re.DOTALL)
 _WORD = re.compile(r"[^\W\d]\w*|\S")
 WORDS_CHARACTERS = 200  # of a statement, in which its first words are
 PUBLIC_SCHEMA = "public"
@@ -233,10 +234,15 @@ def _unread_sql() -> QueryRefused:
 
 @dataclass(frozen=True)
 class PostgresSelect:
-    """A statement of a client: its text and its tree."""
+    """A statement of a client: its text and its tree.
+
+    If it selects ends of intervals by name (`COUNT(*) AS n, n_low`), they are not in the tree: `shown` has a name and
+    the column of the answer for each selected column.
+    """
 
     text: str
     tree: exp.Expr
+    shown: tuple[tuple[str, str], ...] = ()
 
     @staticmethod
     def statements(text: str) -> list[StatementText]:
@@ -281,7 +287,7 @@ class PostgresSelect:
             tree = sqlglot.parse_one(text, read=DoorSql)
         except (Exception, RecursionError):  # noqa: BLE001 - as above
             raise _unread_sql() from None
-        return cls(text, tree)
+        return cls(text, tree, _without_ends(tree))
 
     @property
     def is_empty(self) -> bool:
@@ -367,6 +373,25 @@ class PostgresSelect:
                 node.set("db", None)
                 node.set("catalog", None)
         return in_our_words(tree, "postgres")
+
+
+def _without_ends(tree: exp.Expr) -> tuple[tuple[str, str], ...]:
+    """Take bare names of ends, such as n_low, out of a SELECT that has an n; return the names of all its columns."""
+    if not isinstance(tree, exp.Select):
+        return ()
+    group = tree.args.get("group")
+    keys = {each.name for each in ([] if group is None else group.expressions)}
+    items = [(each.alias_or_name, each.unalias()) for each in tree.expressions]
+    bare = [item.name if isinstance(item, exp.Column) and not item.table else "" for _, item in items]
+    computed = {name for (name, _), column in zip(items, bare, strict=True) if not column}
+    ends = [_END.fullmatch(column) is not None and column not in keys for column in bare]
+    ends = [is_end and column.rpartition("_")[0] in computed for is_end, column in zip(ends, bare, strict=True)]
+    if not any(ends):
+        return ()
+    tree.set("expressions", [each for each, is_end in zip(tree.expressions, ends, strict=True) if not is_end])
+    return tuple(
+        (name, column if is_end else name) for (name, _), column, is_end in zip(items, bare, ends, strict=True)
+    )
 
 
 def _words(text: str) -> list[tuple[TokenType, str]]:

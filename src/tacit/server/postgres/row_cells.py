@@ -2,7 +2,7 @@
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tacit.errors import QueryRefused
@@ -26,6 +26,19 @@ class StatementResult:
     def words(self) -> str:
         """The tag that ends it."""
         return self.tag or f"SELECT {len(self.rows)}"
+
+    def chosen(self, shown: Sequence[tuple[str, str]]) -> "StatementResult":
+        """Return the columns that a SELECT names, each with its own column of the answer; without names, all."""
+        if not shown:
+            return self
+        places = {name: place for place, (name, _) in enumerate(self.columns)}
+        missing = next((column for _, column in shown if column not in places), None)
+        if missing is not None:
+            raise QueryRefused(
+                f"the answer has no column '{missing[:60]}'\nhint: leave it out; a text or a key has no interval"
+            )
+        columns = [(name, self.columns[places[column]][1]) for name, column in shown]
+        return replace(self, columns=columns, rows=[[row[places[column]] for _, column in shown] for row in self.rows])
 
 
 def described(columns: Sequence[Column], formats: Sequence[int]) -> list[Described]:

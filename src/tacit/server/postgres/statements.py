@@ -143,7 +143,8 @@ class Statements:
             types = await self.desk.columns(person, asked.table, wording)
         except QueryRefused as refused:
             raise _of_translated(refused, asked.select, wording) from None
-        return [(name, postgres_types.OF_TYPE.get(kind, postgres_types.TEXT)) for name, kind in types.items()]
+        columns = [(name, postgres_types.OF_TYPE.get(kind, postgres_types.TEXT)) for name, kind in types.items()]
+        return StatementResult(columns).chosen(asked.select.shown).columns
 
     async def run(
         self, person: Person, asked: ClientStatement, settings: Settings, constants: Sequence[Constant] = ()
@@ -175,12 +176,15 @@ class Statements:
                 return StatementResult(
                     [("QUERY PLAN", postgres_types.TEXT)], [(line,) for line in plan["text"].split("\n")], tag="EXPLAIN"
                 )
+            if asked.select.shown:
+                await self.columns(person, asked, settings, constants)  # a name without a column costs nothing
             given = await self.desk.ask(person, asked.table, wording, fresh_bytes(KEY_BYTES).hex())
         except QueryRefused as refused:
             raise _of_translated(refused, asked.select, wording) from None
         except TacitError as refused:
             raise _in_settings(refused, settings) from None
-        return await self.desk.aside(lambda: answer_result(given))
+        shown = asked.select.shown
+        return await self.desk.aside(lambda: answer_result(given).chosen(shown))
 
     async def _wording(
         self, person: Person, select: PostgresSelect, settings: Settings, constants: Sequence[Constant]
