@@ -3,7 +3,7 @@
 import asyncio
 import socket
 import struct
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +13,7 @@ from tacit.server.watching import Watching
 from tests.server.conftest import House
 
 Message = tuple[bytes, bytes]
+EPSILON = {"options": "-c tacit.epsilon=1"}
 TEXT, INT8, FLOAT8, BOOL, DATE, NUMERIC = 25, 20, 701, 16, 1082, 1700
 
 
@@ -209,3 +210,28 @@ async def listening(house: House, **options: Any) -> AsyncIterator[Port]:
             await each.close()
         await door.stop()
         listener.close()
+
+
+def talk(house: House, dialogue: Callable[[Port], Awaitable[Any]], **options: Any) -> Any:
+    """Run a dialogue with a door of this house."""
+
+    async def run() -> Any:
+        async with asyncio.timeout(60), listening(house, **options) as port:
+            return await dialogue(port)
+
+    return asyncio.run(run())
+
+
+def ask(house: House, *statements: str, token: str = "tacit_ada", **options: str) -> list[Reply]:
+    """Replies to statements in one session, which may spend ε = 1 on each question."""
+
+    async def dialogue(port: Port) -> list[Reply]:
+        client = await port.signed_in(token, **{**EPSILON, **options})
+        return [await client.ask(each) for each in statements]
+
+    return talk(house, dialogue)
+
+
+def charges(house: House) -> int:
+    """How many questions were charged."""
+    return sum(entry.kind == "charge" for entry in house.desk.ledger.entries())

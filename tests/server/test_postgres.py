@@ -2,8 +2,7 @@
 
 import asyncio
 import struct
-from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -15,191 +14,28 @@ from tests.server.conftest import House
 from tests.server.postgres_client import (
     BOOL,
     DATE,
+    EPSILON,
     FLOAT8,
     INT8,
     NUMERIC,
     TEXT,
     Port,
     Reply,
+    ask,
     bind,
-    listening,
+    charges,
     packed,
     parse,
-    report_of,
-    startup,
+    talk,
     text,
 )
 
 COUNT = "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward"
-EPSILON = {"options": "-c tacit.epsilon=1"}
-
-
-def talk(house: House, dialogue: Callable[[Port], Awaitable[Any]], **options: Any) -> Any:
-    """Run a dialogue with a door of this house."""
-
-    async def run() -> Any:
-        async with asyncio.timeout(60), listening(house, **options) as port:
-            return await dialogue(port)
-
-    return asyncio.run(run())
-
-
-def ask(house: House, *statements: str, token: str = "tacit_ada", **options: str) -> list[Reply]:
-    async def dialogue(port: Port) -> list[Reply]:
-        client = await port.signed_in(token, **{**EPSILON, **options})
-        return [await client.ask(each) for each in statements]
-
-    return talk(house, dialogue)
-
-
-def charges(house: House) -> int:
-    return sum(entry.kind == "charge" for entry in house.desk.ledger.entries())
 
 
 async def until_charged(house: House) -> None:
     while not charges(house):  # noqa: ASYNC110 - the charge is made in another thread
         await asyncio.sleep(0.01)
-
-
-# ---- who comes in ----------------------------------------------------------------------------------------------------
-
-
-def test_the_user_is_a_person_and_the_password_their_token(house: House) -> None:
-    async def dialogue(port: Port) -> list[Reply]:
-        tried = [("tacit_ada", "ada"), ("tacit_ada", "Ada"), ("tacit_ben", "ada"), ("tacit_wrong", "ada"), ("", "ada")]
-        return [await (await port.connect()).sign_in(token, user=user) for token, user in tried]
-
-    right, spelled, others, wrong, empty = talk(house, dialogue)
-    assert right.kinds.startswith(b"R")
-    assert right.kinds.endswith(b"KZ")
-    assert spelled.kinds.endswith(b"KZ")
-    for reply in (others, wrong, empty):
-        assert (reply.error["S"], reply.error["C"]) == ("FATAL", "28P01")
-        assert reply.error == others.error
-        assert "token" in reply.error["H"]
-
-
-def test_wrong_tokens_of_an_address_are_limited_and_a_right_one_still_passes(house: House) -> None:
-    async def dialogue(port: Port) -> list[str]:
-        found = []
-        for number in range(12):
-            reply = await (await port.connect()).sign_in(f"tacit_{number}")
-            found.append(reply.error["C"] + reply.error["M"])
-        assert (await (await port.connect()).sign_in()).kinds.endswith(b"Z")
-        return found
-
-    found = talk(house, dialogue)
-    assert len(set(found[:10])) == 1
-    assert found[10] == found[11] != found[0]
-    assert "too many wrong tokens" in found[11]
-    assert house.send("GET", "/api/v1/tables", "tacit_x").status_code == 429  # the same count as over HTTP
-
-
-def test_a_token_that_ends_ends_its_sessions_at_the_next_statement(house: House) -> None:
-    people = dict(house.desk.tokens.people)  # type: ignore[attr-defined]
-    house.desk.tokens = replace(house.desk.tokens, people=people)  # type: ignore[type-var]
-
-    async def dialogue(port: Port) -> Reply:
-        client = await port.signed_in(**EPSILON)
-        assert (await client.ask("SELECT 1")).rows == [("1",)]
-        del people["tacit_ada"]
-        return await client.ask(COUNT)
-
-    reply = talk(house, dialogue)
-    assert reply.kinds == b"E"  # and then the connection is closed
-    assert reply.error["S"] == "FATAL"
-    assert charges(house) == 0
-
-
-def test_from_another_machine_a_token_is_taken_only_encrypted(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tacit.server.postgres.transport.ClientWire.address", "10.1.2.3")
-
-    async def dialogue(port: Port) -> Reply:
-        client = await port.connect()
-        client.writer.write(startup(user="ada"))
-        return Reply([await client.message()])
-
-    reply = talk(house, dialogue)
-    assert reply.kinds == b"E"  # without having asked for the token
-    assert "sslmode=require" in reply.error["H"]
-
-
-@pytest.mark.parametrize("code", [5679, 5680])
-def test_without_a_certificate_a_request_for_encryption_is_answered_no(house: House, code: int) -> None:
-    async def dialogue(port: Port) -> bytes:
-        client = await port.connect()
-        client.writer.write(struct.pack("!ihh", 8, 1234, code))
-        answer = await client.reader.readexactly(1)
-        assert (await client.sign_in()).kinds.endswith(b"Z")
-        return answer
-
-    assert talk(house, dialogue) == b"N"
-
-
-@pytest.mark.parametrize(
-    "sent",
-    [
-        b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
-        b"\0\0\0\x04",
-        b"\0\0\0\x08\0\0\0\0",
-        b"\x7f\xff\xff\xff\0\3\0\0",
-        b"\0\0\0\x09\0\3\0\0x",
-        struct.pack("!ii", 8, 2 << 16),
-        startup(user="ada")[:-1] + b"x",
-        startup(user="ada", replication="true"),
-        startup(user="ada", options="tacit.epsilon=1"),
-        startup(user="ada", options="-c tacit.epsilom=1"),
-        startup(user="ada", client_encoding="LATIN1"),
-        struct.pack("!ihh", 8, 1234, 5680) * 5,
-    ],
-)
-def test_what_is_not_a_startup_ends_without_a_session(house: House, sent: bytes) -> None:
-    async def dialogue(port: Port) -> bytes:
-        client = await port.connect()
-        client.writer.write(sent)
-        client.writer.write_eof()
-        return await client.reader.read()
-
-    found = talk(house, dialogue)
-    assert b"R\0\0\0" not in found
-    assert b"Z" not in found[:1]
-
-
-def test_a_half_open_connection_is_closed_and_one_that_is_idle_is_not(house: House) -> None:
-    async def dialogue(port: Port) -> list[bytes]:
-        silent, half, begun, idle = [await port.connect() for _ in range(4)]
-        half.writer.write(startup(user="ada")[:9])
-        begun.writer.write(startup(user="ada"))
-        await idle.sign_in(**EPSILON)
-        stuck = await port.signed_in()
-        stuck.writer.write(b"Q\0\0\0\x20SELECT")
-        ended = [await each.reader.read() for each in (silent, half, begun, stuck)]
-        assert (await idle.ask("SELECT 1")).rows == [("1",)]
-        return ended
-
-    ended = talk(house, dialogue, patience=0.3)
-    assert ended[:2] == [b"", b""]
-    assert ended[2][:1] == b"R"  # asked for the token, which did not come
-    assert ended[3] == b""
-
-
-def test_a_connection_beyond_the_limits_is_told_so(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tacit.server.postgres.door.EACH_MAX", 2)
-    monkeypatch.setattr("tacit.server.postgres.door.CONNECTIONS_MAX", 4)
-
-    async def dialogue(port: Port) -> list[str]:
-        for _ in range(2):
-            await port.signed_in()
-        third = await (await port.connect()).sign_in()
-        ben = await port.signed_in("tacit_ben", user="ben")
-        silent = [await port.connect() for _ in range(2)]
-        for each in silent:
-            each.writer.write(b"\0")
-        fifth = await (await port.connect()).sign_in("tacit_ben", user="ben")
-        assert (await ben.ask("SELECT 1")).rows == [("1",)]
-        return [report_of(reply.messages[-1][1])["C"] for reply in (third, fifth)]
-
-    assert talk(house, dialogue) == ["53300", "53300"]
 
 
 # ---- what a statement gives ------------------------------------------------------------------------------------------
