@@ -91,12 +91,12 @@ def surveyed() -> local.Collector:
     return collector
 
 
-def write(folder: Path, home: Path, fill: Callable[[Ledger], dict[str, Any]] | None = None) -> None:
+def write(folder: Path, home: Path) -> None:
     """Make a ledger in an empty home, with everything a ledger can hold, and keep it in a folder as text."""
     home.mkdir(mode=0o700, exist_ok=True)
     _write_key(home)
     with open_ledger(home / "ledger.db", clock=clock) as ledger:
-        answers = (fill or _fill)(ledger)
+        answers = _fill(ledger)
         spent = {table.name: _amounts(ledger.spent(table)) for table in ledger.tables()}
         numbers = [entry.number for entry in ledger.entries() if entry.kind == "answer"]
         certificates = [ledger.certificate(number) for number in numbers]
@@ -153,22 +153,6 @@ def _fill(ledger: Ledger) -> dict[str, Any]:
     return answers
 
 
-def fill_spellings(ledger: Ledger) -> dict[str, Any]:
-    """Have names asked under that differ in case alone: the layout of 2026-11-15 gave each spelling an account."""
-    pay = ledger.register(name="pay", declaration=DECLARATION, source="pay.parquet", budget=tacit.epsilon(6))
-    for analyst, amount in (("Ben", 1), ("ben", "0.5"), ("*", 1)):
-        ledger.grant("pay", tacit.epsilon(amount), analyst=analyst, reason="as it was")
-    asked = [("Ben", "q1", "3/10", None), ("ben", "q2", "3/10", None), ("ben", "q1", "1/10", None)]
-    asked += [("Ben", "q3", "1/10", "r-1"), ("DORA", "q1", "1/5", None)]
-    answers = {}
-    for analyst, question, amount, request_id in asked:
-        events, name = [event.PureChoice(Fraction(amount))], f"{analyst} {question}"
-        reserved = ledger.reserve(pay, events, question_key=question, analyst=analyst, request_id=request_id)
-        answers[name] = reserved.commit(name).number
-    ledger.reserve(pay, [event.PureChoice(Fraction(1, 10))], question_key="q4", analyst="Ben", request_id="r-dead")
-    return answers
-
-
 def _refused(ask: Callable[[], object]) -> str:
     try:
         ask()
@@ -201,4 +185,4 @@ def _write_key(home: Path) -> None:
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as made:
         os.environ.update(TACIT_HOME=made, TACIT_KERNEL="off")
-        write(Path(sys.argv[1]), Path(made), fill_spellings if "spellings" in sys.argv[1] else None)
+        write(Path(sys.argv[1]), Path(made))

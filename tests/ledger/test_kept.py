@@ -43,33 +43,16 @@ def test_what_was_spent_is_still_spent(ledger, kept):
         assert {name: None if text is None else Fraction(text) for name, text in before.items()} == vars(spent)
 
 
-# Since then, bounds by hand are caps of counts and sums, and finding groups beside a mean has less of epsilon: these
-# are other questions now, with other noise.
-OTHERWISE = ("listed keys", "keys nobody listed", "one number", "Gaussian", "an analyst's own")
-
-
-@pytest.mark.parametrize("question", OTHERWISE)
-def test_a_question_that_is_answered_otherwise_now_is_charged(ledger, kept, question):
-    ask, words = QUESTIONS[question]
-    answer = ask(visits(ledger)).answer(**words, accept_noise=True)
-    assert not answer.facts.free
-    assert ledger.length() > kept["entries"]
-
-
-@pytest.mark.parametrize("question", [name for name in QUESTIONS if name not in OTHERWISE])
+@pytest.mark.parametrize("question", QUESTIONS)
 def test_a_question_asked_before_is_free_and_has_the_same_numbers(ledger, kept, question):
     ask, words = QUESTIONS[question]
-    answer = ask(visits(ledger)).answer(**words)
+    answer = ask(visits(ledger)).answer(**words, accept_noise=True)
     assert answer.facts.free
-    # since then, unnamed aggregates have longer names (mean_pay was pay), and counts end at 0
-    assert [list(row.values()) for row in answer.to_dicts()] == [
-        [max(value, 0) if isinstance(value, int) else value for value in row.values()]
-        for row in kept["answers"][question]
-    ]
+    assert answer.to_dicts() == kept["answers"][question]
     assert ledger.length() == kept["entries"]
 
 
-def test_a_shuffled_survey_that_was_stored_under_its_old_events_is_free(ledger, kept):
+def test_a_shuffled_survey_that_was_stored_is_free(ledger, kept):
     survey = ledger.table("survey")
     for name, words in (("shuffled", {"delta": 1e-7, "unlinkable": True}), ("not shuffled", {})):
         assert tacit.release_estimate(surveyed(), ledger, survey, **words) == kept["answers"][name]
@@ -82,14 +65,7 @@ def test_a_request_without_an_answer_stays_dead_and_a_refusal_a_refusal(ledger, 
         ledger.reserve(pay, events, question_key="no answer", request_id="r-dead")
     with pytest.raises(BudgetExceeded) as refused:
         ledger.reserve(pay, events, question_key="too much")
-    before = kept["answers"]["refused"].replace(
-        "e-0", "e-"
-    )  # 1e-06 is written 1e-6 since, and what is left in two digits
-    said, told = (text.partition("; left: ")[0] for text in (str(refused.value), before))
-    assert said == told
-    assert "; left: ε = 0.2, δ = 9.9e-7 with Laplace noise, or ε = 0.97, δ = 9.7e-7 with Gaussian noise" in str(
-        refused.value
-    )
+    assert str(refused.value) == kept["answers"]["refused"]
 
 
 def test_it_is_charged_on_and_every_budget_counts_from_where_it_was(ledger, kept):

@@ -61,14 +61,7 @@ class Keys:
     own: str
     request: str | None
     analyst: str | None
-    parts: tuple[tuple[object, ...], tuple[str, str | None]]
     is_fact: bool = False
-
-    def as_spelled(self, name: str) -> "Keys":
-        """Return the keys that an older ledger kept for a spelling of the analyst's name."""
-        about, (ledger, request_id) = self.parts
-        request = None if request_id is None else digest("request", ledger, name, request_id)
-        return replace(self, own=digest(*about, name), request=request)
 
 
 def keys_of(
@@ -95,7 +88,6 @@ def keys_of(
         own=digest(*about, who),
         request=None if request_id is None else request_name(ledger, request_id=request_id, analyst=analyst),
         analyst=who,
-        parts=(about, (ledger, request_id)),
         is_fact=is_fact,
     )
 
@@ -269,12 +261,7 @@ def find_stored(
     if charge is None:
         if again:
             return None
-        known_as = [keys, *(keys.as_spelled(name) for name in view.spellings(keys.analyst))]
-        # if all analysts share the question, the spelling of a name is not in its key
-        questions = [each.own for each in known_as] if question == keys.own else [question]
-        answer = _first_entry(
-            _learned(view, keys.table, each) if keys.is_fact else view.answer_to(each) for each in questions
-        )
+        answer = _learned(view, keys.table, question) if keys.is_fact else view.answer_to(question)
     else:
         if charge.record["asked"] != keys.asked:
             raise InvalidParameter("request_id was used for another question\nhint: give each question its own id")
@@ -338,21 +325,14 @@ def fail(draft: LedgerDraft, attempt: Attempt) -> None:
 
 def sent_with(view: LedgerDraft, *, request_id: str, analyst: str | None) -> tuple[str, str | None] | None:
     """Return the table that an analyst's request was charged for, and what was sent; None without a charge."""
-    who = None if analyst is None else name_key(analyst)
-    names = [who, *view.spellings(who)]
-    charge = _first_entry(view.charge_for(digest("request", view.head.ledger, name, request_id)) for name in names)
+    charge = view.charge_for(request_name(view.head.ledger, request_id=request_id, analyst=analyst))
     table = None if charge is None else view.book.table(charge.record["table"])
     return None if charge is None or table is None else (table.name, charge.record.get("sent"))
 
 
 def charge_made_for(view: LedgerDraft, keys: Keys) -> Entry | None:
-    """Return the charge that was made for a request, however its analyst's name was spelled then."""
-    known_as = [keys, *(keys.as_spelled(name) for name in view.spellings(keys.analyst))]
-    return _first_entry(view.charge_for(each.request) for each in known_as if each.request is not None)
-
-
-def _first_entry(found: Iterable[Entry | None]) -> Entry | None:
-    return next((entry for entry in found if entry is not None), None)
+    """Return the charge that was made for a request."""
+    return None if keys.request is None else view.charge_for(keys.request)
 
 
 def _learned(view: LedgerDraft, table: str, question: str) -> Entry | None:

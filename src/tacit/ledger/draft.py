@@ -18,7 +18,6 @@ from tacit.accounting import Charge
 from tacit.ledger.budget import BLOCK, EACH, Budget, aside_changes, budget_from, set_aside
 from tacit.ledger.chain import BEGINNING, SigningKey, canonical, link
 from tacit.ledger.entry import (
-    SCHEMA_BEFORE,
     Account,
     Entry,
     Head,
@@ -28,7 +27,7 @@ from tacit.ledger.entry import (
     account_name,
     account_text,
 )
-from tacit.ledger.spelling import BUDGETS, NAMES, SPELLED, WRITTEN, folded, name_key
+from tacit.ledger.spelling import name_key
 from tacit.ledger.state import Pieces, State, whole_state
 from tacit.ledger.store import NotAsSigned, StoreRows
 
@@ -46,6 +45,9 @@ NOTE = "note "
 BLOCKS = "blocks "  # those that a cohort was ever charged for
 STREAM = "stream "  # the newest step of a stream, by its charge
 ATTEMPT = "attempt "  # the newest at a charge that was carried out again, or that failed
+WRITTEN = "written "  # how a name was first written
+NAMES = "names"  # the first entry: from then on, spellings of a name are one
+BUDGETS = "budgets "
 KEY = "key"  # the newest entry that names a key to sign with; None: the first entry does
 
 Get = Callable[[str], str | None]
@@ -96,8 +98,7 @@ class RuleBook:
         return self._declared(MEMBER + cohort)
 
     def budgets(self, cohort: str, analyst: str | None) -> list[tuple[int, Budget]]:
-        """Return an analyst's or everyone's budgets with their entries: one for each period, or more of older spellings
-        of a name."""
+        """Return an analyst's or everyone's budgets with their entries: one for each period."""
         text = self._get(budgets_of(cohort, analyst))
         found = [] if text is None else json.loads(text)
         return [(number, _budget(self._pointed(number, hash).body)) for _, number, hash in found]
@@ -180,7 +181,7 @@ def changes(entry: Entry, get: Get) -> dict[str, str]:
         return names | {name: pointer for name in new if get(name) is None}
     if record["kind"] == "budget":
         cohort, analyst, period = record["people"], record["analyst"], record["period"]
-        name = budgets_of(cohort, analyst_key(analyst, get))
+        name = budgets_of(cohort, analyst_key(analyst))
         others = [one for one in json.loads(get(name) or "[]") if one[0] != period]
         put = {name: canonical([*others, [period, entry.number, entry.hash]])} | written(analyst, get)
         return put if get(FIRST + cohort) is not None else put | {FIRST + cohort: pointer}
@@ -201,7 +202,7 @@ def changes(entry: Entry, get: Get) -> dict[str, str]:
         return {NOTE + record["note"]: pointer}
     if record["kind"] == "key":
         return {KEY: pointer}
-    if record["kind"] == "names" or (record["kind"] == "ledger" and record["schema"] > SCHEMA_BEFORE):
+    if record["kind"] == "ledger":
         return {NAMES: pointer}
     return {}
 
@@ -215,14 +216,14 @@ def block_changes(record: Record, get: Get) -> dict[str, str]:
     return {} if new <= known else {name: canonical(sorted(known | new))}
 
 
-def analyst_key(analyst: str | None, get: Get) -> str | None:
-    """Return what an analyst goes by in the state: the name's key, or in a ledger not yet brought up, the name."""
-    return analyst if not analyst or get(NAMES) is None else name_key(analyst)
+def analyst_key(analyst: str | None) -> str | None:
+    """Return what an analyst goes by in the state: the name's key."""
+    return name_key(analyst) if analyst else analyst
 
 
 def written(name: str | None, get: Get) -> dict[str, str]:
     """Return the change that keeps how a name was first written, where its key does not say so."""
-    if not name or get(NAMES) is None or name == (key := name_key(name)) or get(WRITTEN + canonical(key)) is not None:
+    if not name or name == (key := name_key(name)) or get(WRITTEN + canonical(key)) is not None:
         return {}
     return {WRITTEN + canonical(key): canonical(name)}
 
@@ -324,24 +325,6 @@ class LedgerDraft:
         """Return a name as it was first written, by its key."""
         text = self.state.get(WRITTEN + canonical(key))
         return key if text is None else str(json.loads(text))
-
-    def spellings(self, key: str | None) -> list[str]:
-        """Return how an older ledger had spelled a name, apart from its key."""
-        text = None if key is None else self.state.get(SPELLED + canonical(key))
-        return [] if text is None else [str(one) for one in json.loads(text)]
-
-    @property
-    def names_folded(self) -> bool:
-        return self.state.get(NAMES) is not None
-
-    def fold_names(self) -> None:
-        """Make the spellings of each name one, in a ledger of the layout before: an entry, for the record."""
-        values = {name: value for name, _, value in self.rows.values()}
-        if whole_state(values)[0] != self.head.root:
-            raise NotAsSigned
-        self.append({"kind": "names", "reason": "from here on names are compared without regard to case"})
-        for name, value in folded(values).items():
-            self.state.put(name, value)
 
     def over(self, cohort: str) -> list[str]:
         """Return the calls that have ended without their last charge: the room set aside for them is free again."""

@@ -16,8 +16,6 @@ from tacit.privacy import from_text, read_json, to_text
 # The version of the table layout and of the amounts that a budget's rule counts; another version of tacit writes
 # another number.
 SCHEMA = 4
-# The layout before it is brought to this one when it is opened: it lacks the table of tokens.
-SCHEMA_BEFORE = 3
 
 Record = dict[str, Any]
 

@@ -76,7 +76,6 @@ class Ledger(CarriesOut, KnowsPeople, KeepsNotes):
         self._clock = clock
         self._head: Head | None = None  # the last one that was checked or written
         self._pieces = Pieces()
-        self._folded = False  # whether spellings of one name are seen to be one
         self._group_commit = GroupCommit(store, self._flush)
 
     def __enter__(self) -> Self:
@@ -367,7 +366,6 @@ class Ledger(CarriesOut, KnowsPeople, KeepsNotes):
             draft = self._draft(rows, time)
             if not any(write.sets_clock for write in writes):
                 refuse_far_ahead(draft)
-                self._fold_names(draft)
             begun = draft.head.number
             for write in writes:
                 write.attempt(draft)  # decide and append, each after those before it
@@ -442,7 +440,6 @@ class Ledger(CarriesOut, KnowsPeople, KeepsNotes):
             return
         with self._store.reading() as rows:
             draft = self._draft(rows)
-            self._fold_names(draft)  # in a ledger that was only read since, only in this view
             yield draft
 
     def _draft(self, rows: StoreRows, time: str | None = None) -> LedgerDraft:
@@ -450,14 +447,6 @@ class Ledger(CarriesOut, KnowsPeople, KeepsNotes):
         draft = LedgerDraft(rows, head, time=now, pieces=self._pieces, durable=self.durable)
         draft.is_over = self._store.locks.is_free
         return draft
-
-    def _fold_names(self, draft: LedgerDraft) -> None:
-        if self._folded:
-            return
-        if draft.names_folded:
-            self._folded = True
-        else:
-            draft.fold_names()
 
     def _submit(self, step: Callable[[LedgerDraft], Outcome]) -> Outcome:
         return self._group_commit.submit(step, publishes=True)

@@ -27,7 +27,7 @@ except ImportError as missing:
 
 from tacit.errors import LedgerError
 from tacit.ledger.chain import canonical
-from tacit.ledger.entry import SCHEMA, SCHEMA_BEFORE, Head, Writes
+from tacit.ledger.entry import SCHEMA, Head, Writes
 from tacit.ledger.locks import number_of
 from tacit.ledger.state import place_of
 from tacit.ledger.store import (
@@ -39,7 +39,6 @@ from tacit.ledger.store import (
     MOVE_HEAD,
     NODE,
     TABLES,
-    TOKENS,
     LedgerStore,
     Likely,
     NotAsSigned,
@@ -384,14 +383,11 @@ def _create_tables(link: Link) -> None:
     with link.transaction():
         link.execute("SELECT pg_advisory_xact_lock(hashtext('tacit ledger'))")
         if link.execute("SELECT to_regclass('tacit_head')").fetchall()[0][0] is None:
-            for statement in (*TABLES, TOKENS):
+            for statement in TABLES:
                 # an index on the rows that have a key would not serve a search for any of several keys
                 everywhere = statement.partition(" WHERE ")[0].replace("INTEGER PRIMARY KEY", "BIGINT PRIMARY KEY")
                 # names are in the order of their bytes, as they are everywhere
                 link.execute(everywhere.replace(" TEXT", ' TEXT COLLATE "C"'))
-            link.execute(f"COMMENT ON TABLE tacit_head IS '{_LAYOUT}{SCHEMA}'")
-        elif _layout(link) == f"{_LAYOUT}{SCHEMA_BEFORE}":
-            link.execute(TOKENS.replace(" TEXT", ' TEXT COLLATE "C"'))
             link.execute(f"COMMENT ON TABLE tacit_head IS '{_LAYOUT}{SCHEMA}'")
 
 

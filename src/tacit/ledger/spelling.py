@@ -1,26 +1,15 @@
-"""The names of people: equal spellings, allowed names, and the migration of ledgers that counted spellings as people.
+"""The names of people: equal spellings, and allowed names.
 
 Two spellings that differ only in case, or in how an accent is written, are one name: otherwise one person would have
-two budgets. A name that people could take for another's is refused. Ledgers of an older layout had an account for each
-spelling; their next entry, of kind names, adds those together.
+two budgets. A name that people could take for another's is refused.
 """
 
-import json
 import unicodedata
-from collections.abc import Iterable
 from functools import lru_cache
 
 from tacit.errors import InvalidParameter
-from tacit.ledger.chain import canonical
-from tacit.ledger.entry import ACCOUNT, Account, account_from, account_name, account_text, scope_of
 
 NAME_MAX = 100
-# The prefixes of names in the state: how a name was first written; how an older ledger had spelled it; and the entry
-# from which on spellings are one.
-WRITTEN = "written "
-SPELLED = "spelled "
-NAMES = "names"
-BUDGETS = "budgets "
 
 # Besides letters and the digits 0 to 9.
 _MARKS = frozenset(" .-_'@+")
@@ -110,45 +99,3 @@ def _script(letter: str) -> str | None:
     if first == "LATIN" and ord(letter) >= _LATIN_ENDS and ord(letter) not in _LATIN_MORE:
         return "PHONETIC"
     return {"KATAKANA-HIRAGANA": "KATAKANA", "IDEOGRAPHIC": "CJK"}.get(first, first)
-
-
-# ---- ledgers of an older layout --------------------------------------------------------------------------------------
-
-
-def folded(values: dict[str, str]) -> dict[str, str]:
-    """Return the changes of a state when spellings become one: accounts are added up, and every budget stays.
-
-    Spending under every spelling counts, and if two had a budget, both hold from now on.
-    """
-    accounts: dict[str, list[str]] = {}
-    budgets: dict[str, list[str]] = {}
-    spellings: dict[str, set[str]] = {}
-    for name in values:
-        kind = ACCOUNT if name.startswith(ACCOUNT) else BUDGETS if name.startswith(BUDGETS) else None
-        if kind is None:
-            continue
-        cohort, who, *period = json.loads(name.removeprefix(kind))
-        if not who:
-            continue
-        key = name_key(who)
-        spellings.setdefault(key, set()).add(who)
-        if kind == ACCOUNT:
-            accounts.setdefault(account_name(scope_of(cohort, analyst=key, period=period[0])), []).append(name)
-        else:
-            budgets.setdefault(kind + canonical([cohort, key]), []).append(name)
-    changed = {key for key, some in spellings.items() if some != {key}}
-    put = {SPELLED + canonical(key): canonical(sorted(spellings[key] - {key})) for key in changed}
-    put |= {WRITTEN + canonical(key): canonical(min(spellings[key])) for key in changed}
-    put |= {to: _account_sum(values[name] for name in some) for to, some in accounts.items() if some != [to]}
-    return put | {to: _budget_union(values[name] for name in some) for to, some in budgets.items() if some != [to]}
-
-
-def _account_sum(texts: Iterable[str]) -> str:
-    total = Account()
-    for account in map(account_from, texts):
-        total = Account(total.spent + account.spent, total.charges + account.charges, max(total.last, account.last))
-    return account_text(total)
-
-
-def _budget_union(texts: Iterable[str]) -> str:
-    return canonical(sorted((one for text in texts for one in json.loads(text)), key=lambda one: one[1]))

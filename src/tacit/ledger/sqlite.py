@@ -16,11 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from tacit.errors import LedgerError
-from tacit.ledger.entry import SCHEMA, SCHEMA_BEFORE, Writes
+from tacit.ledger.entry import SCHEMA, Writes
 from tacit.ledger.locks import FileLocks
 from tacit.ledger.store import (
     TABLES,
-    TOKENS,
     LedgerStore,
     Likely,
     StoreRows,
@@ -150,7 +149,6 @@ class SqliteStore(LedgerStore):
             connection.execute("PRAGMA synchronous = FULL")
         if is_new:
             self._create(connection)
-        self._bring_up(connection)
         self._check_tables(connection)
 
     def _is_new(self, connection: SqliteConnection) -> bool:
@@ -166,19 +164,9 @@ class SqliteStore(LedgerStore):
         """Create the tables, unless another process did so first."""
         connection.execute("BEGIN IMMEDIATE")
         if self._is_new(connection):
-            for statement in (*TABLES, TOKENS):
+            for statement in TABLES:
                 connection.execute(statement)
             connection.execute(f"PRAGMA application_id = {APPLICATION}")
-            connection.execute(f"PRAGMA user_version = {SCHEMA}")
-        connection.execute("COMMIT")
-
-    def _bring_up(self, connection: SqliteConnection) -> None:
-        """Bring the layout before to this one, unless another process did so first."""
-        if list(connection.execute("PRAGMA user_version")) != [(SCHEMA_BEFORE,)]:
-            return
-        connection.execute("BEGIN IMMEDIATE")
-        if list(connection.execute("PRAGMA user_version")) == [(SCHEMA_BEFORE,)]:
-            connection.execute(TOKENS)
             connection.execute(f"PRAGMA user_version = {SCHEMA}")
         connection.execute("COMMIT")
 
@@ -188,7 +176,7 @@ class SqliteStore(LedgerStore):
         if version > 0:
             require_layout(version, self.place)
         present = [sql for (sql,) in connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")]
-        if version != SCHEMA or sorted(present) != sorted((*TABLES, TOKENS)):
+        if version != SCHEMA or sorted(present) != sorted(TABLES):
             raise damaged(self.place)
 
 

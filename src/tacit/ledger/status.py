@@ -22,10 +22,10 @@ from tacit.accounting import (
 )
 from tacit.errors import InvalidParameter
 from tacit.ledger.budget import BLOCK, EACH, Budget, block_of, budget_from
-from tacit.ledger.draft import LedgerDraft
+from tacit.ledger.draft import BUDGETS, LedgerDraft
 from tacit.ledger.entry import ACCOUNT, Account, Entry, Record, account_name, charge_from, scope_of
 from tacit.ledger.registry import RegisteredTable, declared_budget
-from tacit.ledger.spelling import BUDGETS, name_key
+from tacit.ledger.spelling import name_key
 from tacit.privacy import KINDS, ApproximateLoss, Event, brief, event_to_dict, from_text, show
 
 

@@ -37,7 +37,6 @@ from tacit.ledger.entry import (
     Entry,
     Head,
     Record,
-    account_from,
     account_name,
     account_text,
     charge_from,
@@ -46,7 +45,6 @@ from tacit.ledger.entry import (
 from tacit.ledger.locks import ATTEMPTS
 from tacit.ledger.roles import ROLES, person_from
 from tacit.ledger.rotation import is_signed
-from tacit.ledger.spelling import NAMES, folded
 from tacit.ledger.state import place_of, whole_state
 from tacit.ledger.store import StoreRows
 from tacit.privacy import event_from_dict
@@ -278,8 +276,6 @@ class History:
             self.state |= changes(entry, self.state.get)
         elif kind == "note":
             self.state |= changes(Entry(*columns), self.state.get)
-        elif kind == "names" and NAMES not in self.state:
-            self._fold_names(Entry(*columns))
         elif kind in {"fact", "attempt", "step"}:
             {"fact": self._fact, "attempt": self._attempt, "step": self._step}[kind](record)
             self.state |= changes(Entry(*columns), self.state.get)
@@ -314,18 +310,6 @@ class History:
         self.keys_before.append((entry.number, self.public_key))
         self.public_key = str(record["public_key"])
         self.state |= changes(entry, self.state.get)
-
-    def _fold_names(self, entry: Entry) -> None:
-        """Make the spellings of each name one, as the ledger did here."""
-        self._add_up()
-        changed = folded(self.state | _texts(self._accounts))
-        self.state |= changes(entry, self.state.get)
-        for name, value in changed.items():
-            if name.startswith(ACCOUNT):
-                self._accounts[name.removeprefix(ACCOUNT)] = account_from(value)
-            else:
-                self.state[name] = value
-        self._alike = AlikeCharges(self._spending)  # an analyst goes by another key from here on
 
     def _fact(self, record: Record) -> None:
         if self._learned != (record["answer"], record["question"]) or record["answer"] != self.number - 1:
@@ -383,7 +367,7 @@ class History:
         analyst, tables = record["analyst"], (record["table"], *record.get("beside", ()))
         self.state |= written(analyst, self.state.get) | block_changes(record, self.state.get)
         blocks = None if "blocks" not in record else tuple(record["blocks"])
-        return Spending(record["people"], analyst_key(analyst, self.state.get) or "", charge, analyst, tables, blocks)
+        return Spending(record["people"], analyst_key(analyst) or "", charge, analyst, tables, blocks)
 
     def _add_up(self) -> None:
         """Add what is pending to the totals, and refuse totals beyond their budgets."""

@@ -28,7 +28,7 @@ SVG_HEADERS = {  # an image runs no script, with any key as its name; the same i
     )
 }
 FREE_TEXTS = ("reason", "denied")
-ABOUT_NOBODY = frozenset({"ledger", "names", "clock", "override", "key"})
+ABOUT_NOBODY = frozenset({"ledger", "clock", "override", "key"})
 Tables = Mapping[str, RegisteredTable]
 
 
