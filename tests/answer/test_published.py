@@ -147,6 +147,25 @@ def table_of(keys):
     return tacit.table(pa.table(rows), unit=tacit.ROW, budget=tacit.epsilon(1000), columns=facts, ledger=tacit.TRYOUT)
 
 
+def test_sums_of_decimals_add_up_as_printed_and_in_files_too():
+    table = tacit.table(
+        pa.table({"region": REGIONS * 800, "paid": [n % 977 / 100 for n in range(2400)]}),
+        name="bills",
+        unit=tacit.ROW,
+        budget=tacit.epsilon(2),
+        columns={"region": {"keys": REGIONS}, "paid": {"between": (0, 9.76)}},
+        ledger=tacit.TRYOUT,
+    )
+    answer = table.group_by("region", totals=True).sum("paid").answer(epsilon=1)
+    printed = [line.split() for line in str(answer).splitlines()[2:6]]
+    whole, *parts = [Decimal(words[1].replace(",", "")) for words in printed]
+    assert printed[0][0] == "Total"
+    assert sum(parts) == whole
+    row = answer.to_csv(columns="region").splitlines()[1].split(",")[1:5]
+    assert sum(map(Decimal, row[:3])) == Decimal(row[3]) == whole
+    assert all(low <= value <= high for _, value, low, high in (tuple(each.values()) for each in answer.to_dicts()))
+
+
 def test_groups_that_are_called_total_or_other_stay_beside_the_totals(tmp_path):
     keys = ["Total", "Other", '"Total"', "NULL", "a"]
     made = table_of(keys).group_by("key", "age", totals=True).count().answer(epsilon=100)

@@ -15,7 +15,7 @@ from itertools import count, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tacit.answer.text import TOTAL, amounts, cell_text, keeps_digits, key_text, special_label
+from tacit.answer.text import TOTAL, added_decimals, amounts, cell_text, key_text, special_label
 from tacit.pictures import (
     NARROW,
     Order,
@@ -259,7 +259,7 @@ def _panel(
             value, low, high = (row[member + end] for end in ("", "_low", "_high"))
             at, start, end = (None if number is None else float(number) for number in (value, low, high))
             percent = _quantile_percent(member) if len(members) > 1 else 50.0
-            text = cell_text(value, low, high, whole=keeps_digits(answer, value))
+            text = cell_text(value, low, high, decimals=added_decimals(answer, value))
             cells.append(SheetCell(label, place, group, at, start, end, text, percent))
     if len(members) > 1:
         return Panel(name, "fan", tuple(cells))

@@ -10,7 +10,7 @@ import io
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tacit.answer.text import OTHER, TOTAL, closing_lines, key_labels, special_label
+from tacit.answer.text import OTHER, TOTAL, closing_lines, decimals_of, key_labels, special_label
 from tacit.errors import InvalidParameter, QueryRefused, printable
 
 if TYPE_CHECKING:
@@ -177,7 +177,8 @@ def _html_cell(found: Mapping[str, Any] | str, name: str, unsure_from: float) ->
 
 
 def _plain_number(value: Any) -> int | float:
-    return value if isinstance(value, int) else float(f"{float(value):.6g}")
+    decimals = decimals_of(value)
+    return int(value) if decimals == 0 else value if decimals is not None else float(f"{float(value):.6g}")
 
 
 def _escaped(text: str) -> str:

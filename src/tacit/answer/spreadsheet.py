@@ -20,7 +20,7 @@ from tacit.answer.published import (
     is_unsure,
     keys_down,
 )
-from tacit.answer.text import key_labels, key_text
+from tacit.answer.text import decimals_of, key_labels, key_text
 from tacit.errors import InvalidParameter, printable
 
 if TYPE_CHECKING:
@@ -186,7 +186,8 @@ def _write_number(
         return
     cell = sheet.cell(row, column)
     cell.value = value if isinstance(value, int) and abs(value) < 1 << 53 else float(value)
-    digits = "#,##0" if isinstance(value, int) else "#,##0.00"
+    decimals = decimals_of(value)
+    digits = f"#,##0.{'0' * (2 if decimals is None else decimals)}".rstrip(".")
     unsure = ends is not None and is_unsure(value, ends, unsure_from)
     cell.number_format = f'{digits} "{UNSURE}"' if unsure else digits
 

@@ -15,7 +15,7 @@ from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
-from math import ceil, floor, inf, log10
+from math import ceil, floor, inf, isfinite, log10
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -322,6 +322,7 @@ OTHER = "Other"  # and that of all groups that are not shown
 ROWS_KEPT = 200
 # The digits after the point that a decimal of a database has at most.
 DECIMALS_MOST = 38
+DIGITS_MOST = 12  # of a float that was rounded to a power of ten
 CELL_KEPT = 200
 
 
@@ -413,7 +414,7 @@ def cells(
         head.append((f"± {percent}", True))
         low, high = f"{name}_low", f"{name}_high"
         shown = [
-            _value_and_bar(row[name], row[low], row[high], whole=whole or keeps_digits(answer, row[name]))
+            _value_and_bar(row[name], row[low], row[high], whole=whole, decimals=added_decimals(answer, row[name]))
             for row in rows
         ]
         if answer.kinds.get(name) == "computed":  # NULL as the expression says, and no want of people
@@ -423,9 +424,21 @@ def cells(
     return head, [list(row) for row in zip(*columns, strict=True)]
 
 
-def keeps_digits(answer: Answer, value: Any) -> bool:
-    """Whether all digits of a number are printed: whole numbers that add up do so as printed too."""
-    return ADDED_UP in answer.facts.notes and isinstance(value, int)
+def added_decimals(answer: Answer, value: Any) -> int | None:
+    """Return how many decimals of a number are printed whatever its interval is, so that numbers add up as printed."""
+    return decimals_of(value) if ADDED_UP in answer.facts.notes and value is not None else None
+
+
+def decimals_of(value: float) -> int | None:
+    """Return how many decimals a number of few digits has; None for a number that needs more.
+
+    >>> decimals_of(12), decimals_of(36_600.25), decimals_of(1 / 3)
+    (0, 2, None)
+    """
+    if isinstance(value, int) or not isfinite(value):
+        return 0 if isinstance(value, int) else None
+    short = f"{value:.{DIGITS_MOST}g}"
+    return max(0, -int(Decimal(short).normalize().as_tuple().exponent)) if float(short) == value else None
 
 
 def key_labels(answer: Answer, name: str, most: int | None = None) -> list[str]:
@@ -470,8 +483,12 @@ def _exact_text(value: Fraction) -> str:
     return f"{Decimal(f'{int(value * 10**scale)}e-{scale}'):f}"
 
 
-def _value_and_bar(value: Any, low: Any, high: Any, *, whole: bool = False) -> tuple[str, str]:
+def _value_and_bar(
+    value: Any, low: Any, high: Any, *, whole: bool = False, decimals: int | None = None
+) -> tuple[str, str]:
     """Return a number with the digits that its interval supports, and the interval; `whole` keeps all of a whole one.
+
+    With `decimals` a number has at least these.
 
     >>> _value_and_bar(62_247, 53_247, 71_247), _value_and_bar(58_821, 58_368, 59_520)
     (('62,000', '9,000'), ('58,800', '58,300 … 59,600'))
@@ -482,20 +499,20 @@ def _value_and_bar(value: Any, low: Any, high: Any, *, whole: bool = False) -> t
         return _number_text(value, _last_digit(abs(value) / 100, two_from=inf), round), "not known"
     above, below = high - value, value - low
     power = _last_digit((above + below) / 2)
-    if whole:
+    if whole or decimals is not None:
         power = 0 if isinstance(value, int) else _last_digit(max(above, below), two_from=inf)
     else:
         while power > LEAST_POWER and not _stands(value, low, high, power):
             power -= 1
-    number = _number_text(value, power, round)
+    number = _number_text(value, power if decimals is None else min(power, -decimals), round)
     if abs(above - below) <= 1e-9 * (abs(high - low) or 1e-300):
         return number, _number_text(above, power, ceil)
     return number, f"{_number_text(low, power, floor)} … {_number_text(high, power, ceil)}"
 
 
-def cell_text(value: Any, low: Any, high: Any, *, whole: bool = False) -> str:
-    """Return a number and its interval on one line."""
-    number, bar = _value_and_bar(value, low, high, whole=whole)
+def cell_text(value: Any, low: Any, high: Any, *, decimals: int | None = None) -> str:
+    """Return a number and its interval on one line; with `decimals` the number has at least these."""
+    number, bar = _value_and_bar(value, low, high, decimals=decimals)
     if value is None:
         return bar
     return f"{number}  ({bar})" if "…" in bar else f"{number} ± {bar}"

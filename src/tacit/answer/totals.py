@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations, pairwise, product
-from math import ceil, inf, log, prod, sqrt
+from math import ceil, floor, inf, isfinite, log, log10, prod, sqrt
 from operator import eq
-from statistics import NormalDist
+from statistics import NormalDist, median
 from typing import Any
 
 import numpy as np
@@ -388,10 +388,11 @@ def _agreeing(
     if any(value is None for column in asked for value in column.values):
         return list(asked)
     plan = levels[0].plan
-    step = plan.measured[output.column].step if isinstance(output, Sum) else Fraction(1)
     is_signed = isinstance(output, Sum) and plan.measured[output.column].low < 0
-    numbers = [np.array([float(value) for value in column.values]) / float(step) for column in asked]  # type: ignore[arg-type]
     cells = max(range(len(kept)), key=lambda at: len(kept[at]))
+    grid = plan.measured[output.column].step if isinstance(output, Sum) else Fraction(1)
+    step = grid if grid.denominator == 1 or plan.public_totals else _decimal_step(grid, asked[cells])
+    numbers = [np.array([float(value) for value in column.values]) / float(step) for column in asked]  # type: ignore[arg-type]
     order = _longest_chain(kept, cells, [at for at, each in enumerate(kept) if each in dict(plan.public_totals)])
     public = {
         kept: np.array([int(each / step) for each in totals], dtype=np.int64) for kept, totals in plan.public_totals
@@ -408,13 +409,20 @@ def _agreeing(
     found = []
     for level, column, is_public in zip(levels, asked, (each in public for each in kept), strict=True):
         totals = sums_of(level.places, whole, len(level.noisy.keys))
-        values = on_grid(totals, step)
+        values = on_grid(totals, step) if grid == step else tuple(map(float, on_grid(totals, step)))
         low = tuple(min(end, value) for end, value in zip(column.low, values, strict=True))  # type: ignore[type-var]
         high = tuple(max(end, value) for end, value in zip(column.high, values, strict=True))  # type: ignore[type-var]
         if is_public:
             low = high = values
         found.append(replace(column, values=values, low=low, high=high))
     return found
+
+
+def _decimal_step(grid: Fraction, cells: NoisyColumn) -> Fraction:
+    """Return the power of ten that is a digit below the cells' intervals, so that sums hold in printed decimals too."""
+    halves = [float(high - low) / 2 for low, high in zip(cells.low, cells.high, strict=True)]  # type: ignore[operator]
+    half = median(each for each in halves or [0.0] if isfinite(each)) if any(map(isfinite, halves)) else 0.0
+    return grid if half <= float(grid) else max(grid, Fraction(10) ** (floor(log10(half)) - 1))
 
 
 def _longest_chain(kept: Sequence[Kept], cells: int, held: Sequence[int]) -> list[int]:
