@@ -31,6 +31,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
     "learn": {"anyOf": [TEXT, {"type": "boolean"}]},
     "object": _OBJECT,
     "ranges": _OBJECT,
+    "names": {"type": "array", "items": TEXT},
 }
 
 
@@ -120,6 +121,29 @@ TABLE = {
     ),
     "hold": Option("text", "When answers leave, on a public clock: 2s, 500ms."),
 }
+_OF_ROWS = {"where": Option("text", "Of which rows: a condition as in a SELECT.")}
+_COST = {name: SPENDING[name] for name in ("epsilon", "delta")}
+MADE_ROWS = {
+    "columns": Option("names", "The columns of made-up rows; all but the unit's if left out."),
+    "dates": Option("ranges", "The public range of each column of dates or times."),
+    "target": Option("text", "A column that matters twice, for models that predict it."),
+    "rules": Option("names", "Conditions that made-up rows keep."),
+    "once": Option("names", "Make several rows of one person: the columns that a person has once."),
+    "order": Option("text", "With once: the column by which a person's rows are in order."),
+    **_OF_ROWS,
+    **_COST,
+    "learn": SPENDING["learn"],
+}
+RUNNING = {
+    "day": Option("text", "The column of dates or times."),
+    "until": Option("text", "The last day, as 2028-12-31: the charge is for all days up to it."),
+    "since": Option("text", "The first day; the day of the start if left out."),
+    "zone": Option("text", "The time zone of the days; times need one."),
+    "rows_per_unit": Option("count", "Count rows, at most this many of each unit; units if left out."),
+    **_OF_ROWS,
+    **_COST,
+    "confidence": SPENDING["confidence"],
+}
 OPTIONS = {**TABLE, **QUESTION, **SPENDING, **FLAGS}
 SQL_ONLY = ("between", "per_unit", "dialect", "most")
 WORDED = ("question", "sql")  # how one question is put
@@ -172,6 +196,11 @@ def _worded(record: Mapping[str, Any], kinds: Sequence[str] = WORDED) -> Wording
     )
 
 
+def read_options(body: bytes, options: Mapping[str, Option]) -> dict[str, Any]:
+    """Return the options that a body gives, or refuse it with the name that is wrong."""
+    return _read_given(read_object(body, options), options, options)
+
+
 def read_object(body: bytes, known: Iterable[str], example: str = "") -> dict[str, Any]:
     """Return the object that a body holds, if all its names are known."""
     record, names = read_json(body, bytes_max=BODY_BYTES_MAX), [*known]
@@ -184,8 +213,10 @@ def read_object(body: bytes, known: Iterable[str], example: str = "") -> dict[st
     return record
 
 
-def _read_given(record: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    return {name: read_value(OPTIONS[name].kind, record[name], name) for name in names if record.get(name) is not None}
+def _read_given(
+    record: Mapping[str, Any], names: Iterable[str], options: Mapping[str, Option] = OPTIONS
+) -> dict[str, Any]:
+    return {name: read_value(options[name].kind, record[name], name) for name in names if record.get(name) is not None}
 
 
 def read_value(kind: str, written: Any, name: str) -> Any:
@@ -199,6 +230,10 @@ def read_value(kind: str, written: Any, name: str) -> Any:
         return {each: _read_pair(ends) for each, ends in _read_names(written, name).items()}
     if kind == "object":
         return _read_names(written, name)
+    if kind == "names":
+        if not isinstance(written, list) or len(written) > NAMES_MAX or not all(isinstance(x, str) for x in written):
+            raise InvalidParameter(f'{name} must be a list of texts\nhint: {{"{name}": ["age", "ward"]}}')
+        return written
     if kind == "whole" and (is_flag or not isinstance(written, int)):
         raise InvalidParameter(f'{name} must be a whole number\nhint: {{"{name}": 500}}')
     if kind == "flag" and not is_flag:
@@ -228,20 +263,22 @@ def _read_pair(written: Any) -> tuple[Any, Any]:
     return _read_amount(written[0], "between"), _read_amount(written[1], "between")
 
 
-def as_sent(given: Mapping[str, Any]) -> dict[str, Any]:
+def as_sent(given: Mapping[str, Any], options: Mapping[str, Option] = OPTIONS) -> dict[str, Any]:
     """Return a client's options as they travel: amounts are exact text, and those that were left out do not travel.
 
     >>> as_sent({"epsilon": 0.1, "delta": None, "learn": "fresh", "consistent": True})
     {'epsilon': '1/10', 'learn': 'fresh', 'consistent': True}
     """
-    return {name: _sent(OPTIONS[name].kind, value, name) for name, value in given.items() if value is not None}
+    return {name: _sent(options[name].kind, value, name) for name, value in given.items() if value is not None}
 
 
 def _sent(kind: str, value: Any, name: str) -> Any:
     if kind in ("amounts", "error", "ranges") and isinstance(value, Mapping):
         return {each: _sent(kind, inner, name) for each, inner in value.items()}
     if kind == "ranges":
-        return [amount_text(end, name) for end in value]
+        return [str(end) if name == "dates" else amount_text(end, name) for end in value]
+    if kind == "names":
+        return value if isinstance(value, str) else list(value)
     if kind in ("amount", "amounts", "error", "learn"):
         is_text = isinstance(value, str) and kind in ("error", "learn")
         return value if is_text or (kind == "learn" and isinstance(value, bool)) else amount_text(value, name)

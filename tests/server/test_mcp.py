@@ -1,4 +1,4 @@
-"""The agent's door: five verbs, spoken by the protocol's own client, with the same token, budget and refusals."""
+"""The agent's door: the verbs, spoken by the protocol's own client, with the same token, budget and refusals."""
 
 import asyncio
 import json
@@ -17,6 +17,7 @@ from tacit.server import make_app
 from tacit.server.mcp import DATA, TOOLS
 from tests.server.conftest import House
 
+FIRST = ("list_tables", "describe", "plan", "ask")
 COUNT = {"table": "visits", "sql": "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward", "epsilon": "1"}
 
 
@@ -72,7 +73,7 @@ def test_an_agent_lists_describes_plans_and_asks(house: House) -> None:
         return [names, *results]
 
     names, listed, described, plan, answer, budget = spoken(house, story)
-    assert names == ["list_tables", "describe", "plan", "ask", "budget"]
+    assert names == [*FIRST, "plan_made_rows", "make_rows", "dummy_rows", "running", "budget"]
     assert said(listed) == {"tables": [{"name": "visits", "hold": "2s"}]}
     assert said(described)["declaration"]["name"] == "visits"
     assert said(plan)["fits"] is True

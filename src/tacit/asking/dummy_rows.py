@@ -43,6 +43,33 @@ class DummyRows:
     declaration: Declaration
     arrow: pa.Table
 
+    @classmethod
+    def of(cls, declaration: Declaration, rows: int) -> "DummyRows":
+        """Return made-up rows of a declaration; columns of types that cannot be read are left out."""
+        count, bits = whole(rows, name="rows", least=0), Keystream()
+        if count > DUMMY_ROWS_MOST:
+            raise InvalidParameter(f"rows must be at most {DUMMY_ROWS_MOST:,}\nhint: dummy(rows=1000)")
+
+        def draw(most: int) -> list[int]:
+            found: list[int] = draw_below(max(most, 1), count, bits).tolist()
+            return found
+
+        columns: dict[str, pa.Array] = {}
+        for name, facts in declaration.columns.items():
+            if name == declaration.unit:
+                each = declaration.rows_per_unit if isinstance(declaration.rows_per_unit, int) else ROWS_OF_UNIT
+                owners = [row // each for row in range(count)]
+                columns[name] = _of_type(name, facts, [owner + 1 for owner in owners])
+            elif facts.keys:
+                kind = "null" if facts.type == "other" else facts.type
+                listed = keys_to_arrow([(key,) for key in facts.keys], {name: kind}, place="index of a key").column(
+                    name
+                )
+                columns[name] = listed.take(pa.array(draw(len(facts.keys)), pa.int64()))
+            elif facts.type != "other":
+                columns[name] = _of_type(name, facts, _spread_evenly(facts, draw))
+        return cls(declaration, pa.table(columns))
+
     def to_arrow(self) -> pa.Table:
         """Return an Arrow table."""
         return self.arrow
@@ -84,31 +111,6 @@ class DummyRows:
         return printable(
             f"<{len(self):,} made-up rows like those of '{self.declaration.name}'; .to_pandas(), .table()>"
         )
-
-
-def dummy_rows(declaration: Declaration, rows: int) -> DummyRows:
-    """Return made-up rows of a declaration; columns of types that cannot be read are left out."""
-    count, bits = whole(rows, name="rows", least=0), Keystream()
-    if count > DUMMY_ROWS_MOST:
-        raise InvalidParameter(f"rows must be at most {DUMMY_ROWS_MOST:,}\nhint: dummy(rows=1000)")
-
-    def draw(most: int) -> list[int]:
-        found: list[int] = draw_below(max(most, 1), count, bits).tolist()
-        return found
-
-    columns: dict[str, pa.Array] = {}
-    for name, facts in declaration.columns.items():
-        if name == declaration.unit:
-            each = declaration.rows_per_unit if isinstance(declaration.rows_per_unit, int) else ROWS_OF_UNIT
-            owners = [row // each for row in range(count)]
-            columns[name] = _of_type(name, facts, [owner + 1 for owner in owners])
-        elif facts.keys:
-            kind = "null" if facts.type == "other" else facts.type
-            listed = keys_to_arrow([(key,) for key in facts.keys], {name: kind}, place="index of a key").column(name)
-            columns[name] = listed.take(pa.array(draw(len(facts.keys)), pa.int64()))
-        elif facts.type != "other":
-            columns[name] = _of_type(name, facts, _spread_evenly(facts, draw))
-    return DummyRows(declaration, pa.table(columns))
 
 
 def _spread_evenly(facts: ColumnFacts, draw: Callable[[int], list[int]]) -> list[Any]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Never, Self, TypeVar, o
 from tacit import query as language
 from tacit.answer import Answer, Summary
 from tacit.asking.describing import Description, described, summary_asked
-from tacit.asking.dummy_rows import DummyRows, dummy_rows
+from tacit.asking.dummy_rows import DummyRows
 from tacit.asking.learned import Learn
 from tacit.asking.request import Request
 from tacit.asking.request_parts import OnePart
@@ -283,7 +283,7 @@ class Verbs(Generic[Asked]):
         Types, keys and ranges are as declared; columns are independent. `.to_pandas()` gives a frame, `.table()` a
         table that is declared in the same way, with a budget to try.
         """
-        return dummy_rows(self.frame.declaration, rows)
+        return DummyRows.of(self.frame.declaration, rows)
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -8,10 +8,11 @@ ordinary `Answer`: it prints, draws and exports like a local one, and its certif
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import date
 from functools import partial
 from typing import Any, Self
 
-from tacit.answer import Answer, Printed, answer_from
+from tacit.answer import Answer, answer_from
 from tacit.asking import (
     Description,
     QuestionCall,
@@ -38,21 +39,15 @@ from tacit.query import (
 )
 from tacit.remote.curator import Curator
 from tacit.remote.http import Reply, Wire, path_of
+from tacit.remote.remote_rows import (
+    RemotePlan,
+    RemoteRunning,
+    RemoteSynthesis,
+    where_of,
+)
 from tacit.tables import Declaration, declaration_from
 
 KEY_BYTES = 16
-
-
-@dataclass(frozen=True, repr=False)
-class RemotePlan(Printed):
-    """A plan that was made on a server; printed as text."""
-
-    text: str
-    loss: str
-    fits: bool
-
-    def __str__(self) -> str:
-        return printable(self.text, keeping="\n")
 
 
 @dataclass(frozen=True)
@@ -113,6 +108,25 @@ class RemoteTable(Verbs["RemoteQuestion"]):
             raise QueryRefused("sql asks the whole table\nhint: put the filter and the groups into the SELECT")
         asked_as = {"sql": text, "between": between, "per_unit": per_unit, "dialect": dialect, "most": most}
         return RemoteQuestion(self.wire, self.name, as_sent(asked_as), text)
+
+    @property
+    def synthesize(self) -> RemoteSynthesis:
+        """Make rows that resemble the table's, charged once, as here: visits.synthesize(epsilon=1)."""
+        self._require_stored()
+        return RemoteSynthesis(self.wire, self.name, where_of(self.frame))
+
+    def running(
+        self, column: str, *, until: str | date, since: str | date | None = None, zone: str | None = None
+    ) -> RemoteRunning:
+        """Return the days of this table, for a count that runs on, as here (`Table.running`)."""
+        self._require_stored()
+        days = {name: None if day is None else str(day) for name, day in (("until", until), ("since", since))}
+        asked = {"day": column, "where": where_of(self.frame), "zone": zone, **days}
+        return RemoteRunning(self.wire, self.name, asked, partial(answer_in, self.wire))
+
+    def _require_stored(self) -> None:
+        if self._is_made:
+            raise QueryRefused("this is of stored tables, and this one is joined already\nhint: name a stored table")
 
     def workload(self, **questions: "RemoteQuestion") -> "RemoteQuestion":
         """Return several questions to this table as one, by name, as here (`Table.workload`)."""

@@ -45,6 +45,7 @@ from tacit.server.reply_schemas import (
     TableRecord,
     TypedApi,
 )
+from tacit.server.rows_and_days import add_rows_and_days_routes
 from tacit.server.watching import Watching, add_watching_routes, asker
 
 NOTHING = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'"
@@ -110,6 +111,7 @@ def add_routes(app: FastAPI, desk: Desk, watching: Watching) -> None:
         return "ok"
 
     _add_question_routes(app, desk, who)
+    add_rows_and_days_routes(app, desk, who)
     add_curator_routes(app, desk, who)
     add_record_routes(app, desk, who)
     add_mcp_route(app, desk, who)

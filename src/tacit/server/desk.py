@@ -268,17 +268,35 @@ class Desk:
 
     async def learn(self, person: Person, name: str, wording: Wording) -> None:
         """Charge for and learn the facts that a question lacks, on the public clock: then its plan states its error."""
+
+        def learned(_: Table) -> None:
+            call = QuestionCall(**wording.spending, analyst=person.name)
+            learn_ahead(self._question(person, name, wording), call)
+
+        await self.charged(person, name, learned)
+
+    async def planned(self, person: Person, name: str, make: Callable[[Table], Found]) -> Found:
+        """Return what is planned about a table: free, and no row is read."""
+        self._require(person, "plan", name)
+        return await self.free(person, lambda: make(self._table(name)))
+
+    async def charged(self, person: Person, name: str, make: Callable[[Table], Found]) -> Found:
+        """Charge for what `make` asks of a table, and return it on the table's public clock, whatever comes of it."""
         self._require(person, "ask", name)
         async with self.turns.turn(person.name or ""):
             clock = PublicClock(self.hold_of(name), self.now, self.wait)
 
-            def run() -> None:
+            def run() -> Found:
                 with noting(clock):
-                    call = QuestionCall(**wording.spending, analyst=person.name)
-                    learn_ahead(self._question(person, name, wording), call)
+                    try:
+                        return make(self._table(name))
+                    except TacitError as refused:
+                        if clock.has_charged:
+                            raise refused_after_learning(refused) from None
+                        raise
 
             try:
-                await asyncio.get_running_loop().run_in_executor(self._answering, run)
+                return await asyncio.get_running_loop().run_in_executor(self._answering, run)
             finally:
                 await self.sleep(clock.seconds_left())
 

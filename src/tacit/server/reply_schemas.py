@@ -140,6 +140,13 @@ class PlanRecord(TypedDict):
     fits: Annotated[bool, Field(description="whether the rest of the budget is large enough")]
 
 
+class MadeRowsRecord(TypedDict):
+    """What made-up rows are made of: words about them, and the text of a file that `tacit.learning.load` reads."""
+
+    text: str
+    made: Annotated[str, Field(description="JSON: noisy integers and public facts, from which rows are free")]
+
+
 class CellsRecord(TypedDict):
     """The rows of an answer: a cell for each name."""
 

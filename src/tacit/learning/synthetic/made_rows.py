@@ -234,6 +234,16 @@ class MadeRows:
 
         save(self, path)
 
+    @classmethod
+    def read(cls, text: str) -> "MadeRows":
+        """Return made-up rows from the text of a file that `save` wrote."""
+        from tacit.learning.model_file import model_from
+
+        found = model_from(text)
+        if not isinstance(found, cls):
+            raise InvalidParameter("the text is of another model, and not of made-up rows\nhint: tacit.learning.load")
+        return found
+
     def __getstate__(self) -> dict[str, Any]:
         """Return what is saved: noisy numbers and public facts; never a table or a ledger."""
         kept = {name: value for name, value in vars(self).items() if name != "_drawn"}

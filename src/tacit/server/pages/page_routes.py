@@ -17,6 +17,7 @@ from tacit.server.pages.ask_pages import AskPages
 from tacit.server.pages.curator_pages import CuratorPages
 from tacit.server.pages.keeping_pages import KeepingPages
 from tacit.server.pages.ledger_pages import LedgerPages
+from tacit.server.pages.made_pages import MadePages
 from tacit.server.pages.page_look import budget_bars, folders, outside_pages, page
 from tacit.server.pages.visits import COOKIE, VISIT_SECONDS, SignInFirst, Visitors, Visits, read_form
 from tacit.server.problems import Problem, unknown
@@ -29,6 +30,7 @@ def add_pages(app: FastAPI, desk: Desk, visits: Visits) -> None:
     visitors = Visitors(desk, visits)
     ask = AskPages(desk, visitors)
     answers, curator, ledger = AnswerPages(desk, visitors), CuratorPages(desk, visitors), LedgerPages(desk, visitors)
+    made = MadePages(desk, visitors)
     keeping = KeepingPages(desk, visitors, answers)
     pages = Pages(desk, visitors, keeping)
     get, post = {"methods": ["GET"]}, {"methods": ["POST"]}
@@ -42,6 +44,8 @@ def add_pages(app: FastAPI, desk: Desk, visits: Visits) -> None:
         ("/tables/{table}/plan", ask.plan, post),
         ("/tables/{table}/ask", ask.asked, post),
         ("/tables/{table}/learn", ask.learn, post),
+        ("/tables/{table}/made", made.show, get),
+        ("/tables/{table}/made", made.asked, post),
         ("/answers/{key}", answers.fresh, get),
         ("/answers/{key}/answer.{kind}", answers.fresh_as, get),
         ("/history", answers.history, get),
