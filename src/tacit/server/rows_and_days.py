@@ -19,7 +19,7 @@ from tacit.learning import MadeRows, model_text
 from tacit.ledger import Person
 from tacit.options import MADE_ROWS, RUNNING, Option, read_options
 from tacit.server.desk import Desk, Given
-from tacit.server.replies import Who, body_of, json_reply, object_document
+from tacit.server.problems import Who, body_of, json_reply, object_document
 from tacit.server.reply_schemas import WITH_ANSWER, AnswerRecord, MadeRowsRecord, PlanRecord
 
 Words = Mapping[str, Any]
