@@ -14,12 +14,16 @@ from statistics import median
 
 @dataclass(frozen=True)
 class Ratio:
-    """Our time against a baseline's; `limit` is what we promise, None where nothing is."""
+    """Our time against a baseline's; `limit` is what we promise, None where nothing is.
+
+    If both times are of processors, `wall` is the ratio by the clock on the wall, which the machine's other work moves.
+    """
 
     name: str
     ours: float
     baseline: float
     limit: float | None = None
+    wall: float | None = None
 
     @property
     def value(self) -> float:
@@ -105,15 +109,20 @@ def best_of_each(*jobs: Callable[[], object], repeats: int = 7) -> list[float]:
 
 def times_of_each(*jobs: Callable[[], object], repeats: int) -> list[list[float]]:
     """Return all times of each job; they take turns."""
-    times: list[list[float]] = [[] for _ in jobs]
+    return [[wall for wall, _ in times] for times in both_times_of_each(*jobs, repeats=repeats)]
+
+
+def both_times_of_each(*jobs: Callable[[], object], repeats: int) -> list[list[tuple[float, float]]]:
+    """Return all times of each job, by the wall and of all processors; the jobs take turns."""
+    times: list[list[tuple[float, float]]] = [[] for _ in jobs]
     collecting = gc.isenabled()
     gc.disable()
     try:
         for _ in range(repeats):
             for position, job in enumerate(jobs):
-                start = time.perf_counter()
+                start, used = time.perf_counter(), time.process_time()
                 job()
-                times[position].append(time.perf_counter() - start)
+                times[position].append((time.perf_counter() - start, time.process_time() - used))
     finally:
         if collecting:
             gc.enable()
@@ -143,11 +152,15 @@ def median_ratio(
     limit: float | None = None,
     repeats: int = 7,
 ) -> Ratio:
-    """Time both jobs in turn and return the ratio of their medians: for jobs that wait for a disk or share cores."""
+    """Run both jobs in turn and return the ratio of the medians of their processor times, and of those by the wall.
+
+    For jobs on several cores of this process: other programs on these cores move the wall's ratio either way.
+    """
     ours()
     baseline()
-    all_ours, all_baseline = times_of_each(ours, baseline, repeats=repeats)
-    return Ratio(name, median(all_ours), median(all_baseline), limit)
+    both = both_times_of_each(ours, baseline, repeats=repeats)
+    wall, used, wall_baseline, used_baseline = (median(each) for times in both for each in zip(*times, strict=True))
+    return Ratio(name, used, used_baseline, limit, wall / wall_baseline)
 
 
 def peak_bytes(pid: int | str = "self") -> int:

@@ -69,7 +69,8 @@ def line(subject: str, result: object) -> str:
     if isinstance(result, Ratio):
         limit = "" if result.limit is None else f"{result.limit:g}×"
         times = f"{seconds(result.ours):>11} {seconds(result.baseline):>11} {result.value:>6.2f}×"
-        return f"{subject + ': ' + result.name:46} {times} {limit:>8}{verdict}"
+        wall = "" if result.wall is None else f"  of processors; by the wall {result.wall:.2f}×"
+        return f"{subject + ': ' + result.name:46} {times} {limit:>8}{verdict}{wall}"
     if isinstance(result, Error):
         limit = "" if result.limit is None else f"{result.limit:g}×"
         errors = f"{result.ours:>11.4g} {result.baseline:>11.4g} {result.value:>6.2f}×"

@@ -1,7 +1,7 @@
 """Answers: post-processing of noisy integers into columns, error bars and print. Reads no row and no secret."""
 
 from tacit.answer.anchors import foreseen_missing
-from tacit.answer.answer import Answer, AnswerInfo, loss_record, make_answer
+from tacit.answer.answer import Answer, AnswerInfo, half_width, loss_record, make_answer
 from tacit.answer.answer_json import answer_from, answer_of_certificate, answer_record
 from tacit.answer.disclosure import filter_line
 from tacit.answer.error_bars import mean_bounds, sum_levels
@@ -18,7 +18,6 @@ from tacit.answer.text import (
     amounts,
     cells,
     closing_lines,
-    half_width,
     instead_words,
     kept_lines,
     kept_text,

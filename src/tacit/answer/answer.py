@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Never, overload
 
+import numpy as np
 import pyarrow as pa
 
 from tacit.accounting import meaning_line
@@ -412,6 +413,15 @@ def answer_of(view: View, columns: tuple[str, ...], facts: AnswerInfo) -> Answer
 
 def _column_of_rows(rows: Sequence[Row], name: str) -> Sequence[Any]:
     return rows.column(name) if isinstance(rows, AnswerRows) else [row[name] for row in rows]
+
+
+def half_width(answer: Answer, name: str) -> float | None:
+    """Return the middle half-width of an aggregate's intervals; None if it is not shown or has an unknown one."""
+    if name not in answer.aggregates:
+        return None
+    low, high = (_column_of_rows(answer.rows, name + end) for end in ("_low", "_high"))
+    widths = [most - least for least, most in zip(low, high, strict=True) if least is not None and most is not None]
+    return float(np.median(np.array(widths, dtype=np.float64))) / 2 if widths else None
 
 
 def released_view(plan: Plan, noisy: NoisyTable, columns: Sequence[NoisyColumn], confidence: Fraction) -> View:

@@ -63,7 +63,7 @@ from tacit.plan import (
     Variance,
     whole_of,
 )
-from tacit.privacy import FITS, Floats, Wholes, combined, nearest_quotients, wholes
+from tacit.privacy import FITS, FLOAT_EXACT, Floats, Wholes, combined, nearest_quotients, wholes
 from tacit.query import Column, Parts
 from tacit.release import NoisyTable
 
@@ -128,19 +128,20 @@ def _clamped_range(column: Measured) -> Limits:
 
 
 def _cut(column: NoisyColumn, limits: Limits) -> NoisyColumn:
-    least, most = limits
-    if least is None and most is None:
-        return column
-
-    def inside(values: Sequence[Number]) -> tuple[Number, ...]:  # no call for each number: there may be 100,000
-        if least is not None:
-            values = [least if value is not None and value < least else value for value in values]
-        if most is not None:
-            values = [most if value is not None and value > most else value for value in values]
-        return tuple(values)
-
-    values, low, high = map(inside, (column.values, column.low, column.high))
+    values, low, high = (_inside(each, limits) for each in (column.values, column.low, column.high))
     return replace(column, values=values, low=low, high=high)
+
+
+def _inside(values: Sequence[Number], limits: Limits) -> tuple[Number, ...]:
+    """Return numbers cut at their limits."""
+    least, most = limits
+    some = [value for value in values if value is not None] if None in values else values
+    # no step for each number if all are inside, since there may be 100,000; a NaN in front is looked at below
+    if least is not None and not min(some, default=least) >= least:  # type: ignore[type-var, operator]
+        values = [least if value is not None and value < least else value for value in values]
+    if most is not None and not max(some, default=most) <= most:  # type: ignore[type-var, operator]
+        values = [most if value is not None and value > most else value for value in values]
+    return tuple(values)
 
 
 CONSISTENT = "Made consistent: counts are not negative, parts are at most their wholes, values are in their ranges."
@@ -292,7 +293,8 @@ def lower_ends(plan: Plan, noisy: NoisyTable, confidence: Fraction) -> dict[str,
             isinstance(output, Sum) and plan.measured[output.column].low >= 0
         ):
             kept = _output_column(output, plan, noisy, confidence)
-            found[output.name] = tuple(max(end or 0, 0) for end in kept.low)
+            low = [end or 0 for end in kept.low] if None in kept.low else kept.low
+            found[output.name] = _inside(low, (0, None))
     return found
 
 
@@ -391,7 +393,8 @@ def _sum_column(
     rows_bound = weighted_bound(release.summed, release.scale, [1 / height] * 2, rows_level)
     rows = combined((1, parts["below"]), (1, parts["above"])).astype(np.float64) / height + rows_bound
     moved = np.ceil(np.maximum(rows, 0.0) * float(column.off / column.step))
-    ends = wholes([bound + int(each) for each in moved.tolist()])
+    few = max(bound, moved.max(initial=0.0)) < FLOAT_EXACT
+    ends = bound + moved.astype(np.int64) if few else wholes([bound + int(each) for each in moved.tolist()])
     low, high = (on_grid(combined((1, sums), (sign, ends)), column.step) for sign in (-1, 1))
     return NoisyColumn(name, on_grid(sums, column.step), low, high)
 

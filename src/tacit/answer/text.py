@@ -16,7 +16,6 @@ from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
 from math import ceil, floor, inf, isfinite, log10
-from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from tacit.answer.computed import COMPUTED
@@ -110,15 +109,6 @@ def advised(answer: Answer, *sentences: str) -> Answer:
     return replace(answer, facts=replace(answer.facts, advice=joined([answer.facts.advice, *sentences])))
 
 
-def half_width(answer: Answer, name: str) -> float | None:
-    """Return the middle half-width of an aggregate's intervals; None if it is not shown or has an unknown one."""
-    if name not in answer.aggregates:
-        return None
-    ends = [(row[f"{name}_low"], row[f"{name}_high"]) for row in answer.rows]
-    widths = [high - low for low, high in ends if low is not None and high is not None]
-    return float(median(widths)) / 2 if widths else None
-
-
 def amounts(facts: AnswerInfo) -> str:
     """Return what an answer cost, with two digits; a loss without ε in its own words."""
     epsilon, delta = facts.loss["epsilon"], facts.loss["delta"]
@@ -199,7 +189,7 @@ def question_notes(plan: Plan, after: PostProcessing) -> tuple[str, ...]:
 def unknown_notes(view: View) -> tuple[str, ...]:
     """Return the numbers that are not shown or may be anything, and the remedy; only the noise decides which."""
     names = [name for name in view.kinds if name in view.shown and view.kinds[name] != COMPUTED]
-    untold = [name for name in names if any(value is None for value in view.column(name))]
+    untold = [name for name in names if None in view.column(name)]
     vague = [
         name
         for name in names
