@@ -28,6 +28,8 @@ NAMES = (
     "pure-ldp",
     "interpret-core",
     "opacus",
+    "dpmm",
+    "opendp-mbi",
 )
 JAVA = "it needs Java 17 (on Debian: apt-get install openjdk-17-jre-headless)"
 # Two libraries on one Spark: Tumult takes Spark 4 on Python 3.12 and later, so both have that Python and that Spark.
@@ -124,7 +126,8 @@ def install(name: str, folder: Path, text: str, base: str) -> Environment:
     mebibytes = (size(folder) - bare) / MEBIBYTE
     if beside:
         run([*pip, *beside.split("\n", 1)[1].split()])
-    told = "as it is here" if name == OURS_ON_SPARK else version(name.removesuffix("-on-spark"), peer)
+    distribution = name.removesuffix("-on-spark").removesuffix("-mbi")
+    told = "as it is here" if name == OURS_ON_SPARK else version(distribution, peer)
     return Environment(name, str(python), told, round(mebibytes, 1))
 
 

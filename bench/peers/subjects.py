@@ -7,6 +7,7 @@ that a run that is cut short has the lines that matter.
 import json
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -413,6 +414,53 @@ def finite(ends: dict[str, float]) -> dict[str, float]:
     return {name: end for name, end in ends.items() if abs(end) < float("inf")}
 
 
+# library -> what its script is told beside the folder and epsilon; "" is the rho of that epsilon
+MAKERS = {"dpmm": ("aim", "mst"), "opendp-mbi": ("",)}
+MADE_OF = "insured wives"
+
+
+def synthetic() -> Iterator[Record]:
+    """How far pairs of made-up columns are from the protected ones, and processor seconds, on one table."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from bench.synthetic import EPSILONS, TABLES, made_rows, pair_distance
+
+    coded = TABLES[MADE_OF]()
+    with tempfile.TemporaryDirectory() as made_in:
+        folder = Path(made_in)
+        codes = pa.table({name: coded.train[:, at] for at, name in enumerate(coded.names)})
+        pq.write_table(codes, folder / "codes.parquet")
+        (folder / "sizes.json").write_text(json.dumps(dict(zip(coded.names, coded.sizes, strict=True))))
+        for epsilon in EPSILONS:
+            case = f"{MADE_OF}, ε = {epsilon}"
+            start = time.process_time()
+            apart = pair_distance(coded, made_rows(coded, epsilon))
+            yield Record("synthetic", case, "tacit", "processor seconds", time.process_time() - start)
+            yield Record("synthetic", case, "tacit", "mean distance of pairs", apart)
+            for library, kind in ((library, kind) for library, kinds in MAKERS.items() for kind in kinds):
+                yield from made_by(library, kind, coded, folder, epsilon, case)
+
+
+def made_by(library: str, kind: str, coded: Any, folder: Path, epsilon: float, case: str) -> Iterator[Record]:
+    """Ask a library for made-up rows, and compare them."""
+    import numpy as np
+    import pyarrow.parquet as pq
+
+    from bench.synthetic import DELTA, pair_distance
+    from bench.synthetic_aim import rho_of
+
+    detail = kind or str(rho_of(float(epsilon), DELTA))
+    said = asked(library, "made_rows.py", library, str(folder), str(epsilon), detail, timeout=900.0)
+    if said.facts is None or "seconds" not in said.facts:
+        yield Record("synthetic", case, library, "mean distance of pairs", None, said.failed, kind)
+        return
+    rows = pq.read_table(folder / "made.parquet")
+    apart = pair_distance(coded, np.stack([rows[name].to_numpy() for name in coded.names], 1))
+    yield Record("synthetic", case, library, "processor seconds", said.facts["seconds"], "", kind)
+    yield Record("synthetic", case, library, "mean distance of pairs", apart, "", kind)
+
+
 SUBJECTS: dict[str, Callable[..., Iterator[Record]]] = {
     "noise": noise,
     "start": start,
@@ -426,5 +474,6 @@ SUBJECTS: dict[str, Callable[..., Iterator[Record]]] = {
     "keys": keys,
     "bounds": bounds,
     "learning": learning,
+    "synthetic": synthetic,
     "groupby7wide": partial(by_groups, "groupby7wide", 10 * MILLION, (100_000,)),
 }

@@ -74,3 +74,25 @@ def test_a_command_writes_them(tmp_path, monkeypatch, capsys):
     assert left.value.code == 0
     assert pq.read_table("dummy.parquet").num_rows == 50
     assert "Wrote 50 made-up rows" in capsys.readouterr().out
+
+
+def test_learned_ranges_and_groups_are_those_of_dummy_rows_free():
+    count = 3000
+    rows = pa.table(
+        {
+            "id": range(count),
+            "ward": [["north", "south"][at % 2] for at in range(count)],
+            "pay": [200 + at % 400 for at in range(count)],
+        }
+    )
+    budget = tacit.epsilon(30, delta="1e-6")
+    table = tacit.table(rows, name="visits", unit="id", budget=budget, ledger=tacit.TRYOUT, rows_per_unit=1)
+    before = table.dummy(rows=200).to_arrow().to_pydict()
+    assert max(before["pay"]) <= 100
+    table.group_by("ward").agg(people=tacit.count_units(), pay=tacit.median("pay")).answer(epsilon=10)
+    left = table.left.laplace
+    found = table.dummy(rows=500).to_arrow().to_pydict()
+    assert {*found["ward"]} == {"north", "south"}
+    assert max(found["pay"]) > 100
+    assert table.left.laplace == left
+    assert table.dummy(rows=50).table().group_by("ward").count().plan(epsilon=1)

@@ -1,11 +1,11 @@
 """`DummyRows`: rows made from a table's public facts only, so that a script can be tried without spending.
 
-Only the declaration is read: types, keys, ranges and bounds. Columns are independent and values are spread evenly, so
-these rows look like the table's and hold no information about it.
+Only public facts are read: the declared types, keys, ranges and bounds, and those that were learned. Columns are
+independent and values are spread evenly, so these rows look like the table's and hold no information about it.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -17,16 +17,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tacit.arrow_frames import as_pandas, as_polars
+from tacit.asking.learned import ALL, all_missing, can_plan
 from tacit.errors import InvalidParameter, printable
 from tacit.files import path_of
 from tacit.ledger import TRYOUT
 from tacit.noise import Keystream, draw_below
+from tacit.plan import make_plan, make_spend
 from tacit.privacy import Loss, epsilon, whole
-from tacit.query import INT_LEAST, INT_MOST
+from tacit.query import INT_LEAST, INT_MOST, Aggregate, Column, Output, Query
 from tacit.tables import ColumnFacts, Declaration, keys_to_arrow
 
 if TYPE_CHECKING:
     from tacit.asking.protected_table import Table
+    from tacit.asking.session import Session
 
 DUMMY_ROWS_MOST = 10**7
 ROWS_OF_UNIT = 3  # how many rows a unit has, if its table declares no bound
@@ -111,6 +114,38 @@ class DummyRows:
         return printable(
             f"<{len(self):,} made-up rows like those of '{self.declaration.name}'; .to_pandas(), .table()>"
         )
+
+
+def with_learned(session: "Session") -> Declaration:
+    """Return a table's declaration with the ranges and groups that were learned, and are free for all who may ask."""
+    declaration = session.declaration
+    found = {
+        name: each.fact.keys
+        for each in session.facts()
+        for name in declaration.columns
+        if each.words == f"which groups by {name} there are"
+    }
+    columns = dict(declaration.columns)
+    for name, facts in declaration.columns.items():
+        if name == declaration.unit or facts.keys is not None or facts.between is not None:
+            continue
+        if name in found:
+            columns[name] = replace(facts, keys=tuple(key for (key,) in found[name] if key is not None) or None)
+        elif facts.type in ("int", "float", "decimal"):
+            columns[name] = replace(facts, between=_learned_range(session, name))
+    return replace(declaration, columns=columns)
+
+
+def _learned_range(session: "Session", name: str) -> tuple[Fraction, Fraction] | None:
+    """Return the range of a column that was learned; None if it was not."""
+    median = Aggregate("quantile", Column(name), fraction=Fraction(1, 2), of="people")
+    query = Query(session.declaration.name, (Output(name, median),))
+    spend = make_spend(1, None, None, session.registered.budget)
+    facts, _ = all_missing(query, session.declaration, spend, ALL, lambda key: session.recall_fact(key, None))
+    known = {key: fact for key, fact in facts.items() if fact.entry}
+    if not known or not can_plan(query, session.declaration, spend, known):
+        return None
+    return make_plan(query, session.declaration, spend, known).measured[0].between
 
 
 def _spread_evenly(facts: ColumnFacts, draw: Callable[[int], list[int]]) -> list[Any]:

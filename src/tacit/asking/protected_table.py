@@ -14,6 +14,7 @@ from tacit.asking.describing import (
     asked_of_public_facts,
     described_as_asked,
 )
+from tacit.asking.dummy_rows import DummyRows, with_learned
 from tacit.asking.learned import KnownFacts
 from tacit.asking.listed_keys import listed_question
 from tacit.asking.question import Question, question_of, workload_question
@@ -185,6 +186,14 @@ class Table(Verbs[Question]):
     def synthesize(self) -> Synthesis:
         """Make rows that resemble the table's, charged once: visits.synthesize(epsilon=1); .plan(epsilon=1) is free."""
         return Synthesis(self)
+
+    def dummy(self, rows: int = 1000) -> DummyRows:
+        """Return made-up rows with the table's columns, from public facts only: free, to try a script on.
+
+        Types, keys and ranges are as declared, or as learned before: what was learned is public. Columns are
+        independent. `.to_pandas()` gives a frame, `.table()` a table that is declared in the same way.
+        """
+        return DummyRows.of(with_learned(self.session), rows)
 
     @property
     def facts(self) -> KnownFacts:

@@ -280,7 +280,7 @@ class Verbs(Generic[Asked]):
     def dummy(self, rows: int = 1000) -> DummyRows:
         """Return made-up rows with the table's columns, from public facts only: free, to try a script on.
 
-        Types, keys and ranges are as declared; columns are independent. `.to_pandas()` gives a frame, `.table()` a
+        Types, keys and ranges are as declared. Columns are independent. `.to_pandas()` gives a frame, `.table()` a
         table that is declared in the same way, with a budget to try.
         """
         return DummyRows.of(self.frame.declaration, rows)
