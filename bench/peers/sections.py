@@ -24,6 +24,7 @@ from bench.peers.words import (
     REASONS,
     SIZE,
     START,
+    SYNTHETIC,
 )
 from bench.run import seconds
 
@@ -35,7 +36,8 @@ def all_sections(figures: Figures) -> Iterator[str]:
     """Yield the text of every section that has figures."""
     made = {
         "groupby": groupby, "spark7": on_spark, "noise": noise, "one": one, "keys": keys, "bounds": bounds,
-        "learning": learning, "accounting": accounting, "start": start, "lines": lines, "local": local,
+        "learning": learning, "synthetic": synthetic, "accounting": accounting, "start": start, "lines": lines,
+        "local": local,
     }  # fmt: skip
     for subject, make in made.items():
         if any(figures.cases(each) for each in (GROUPED if subject == "groupby" else (subject,))):
@@ -215,6 +217,19 @@ def accounting(figures: Figures) -> Iterator[str]:
         cells += ["–" if value is None else seconds(value) for value in values[2:]]
         rows.append((case, *cells))
     yield table(("batch", "ε, Tacit", "ε, dp-accounting", "time, Tacit", "time, dp-accounting"), rows) + "\n"
+
+
+def synthetic(figures: Figures) -> Iterator[str]:
+    """Made-up rows: how far pairs are off, and the time they take."""
+    yield SYNTHETIC
+    rows = []
+    for case in figures.cases("synthetic"):
+        times = {(each["library"], each["note"]): each for each in figures.all("synthetic", case, "processor seconds")}
+        for record in figures.all("synthetic", case, "mean distance of pairs"):
+            took = times.get((record["library"], record["note"]))
+            shown_time = "" if took is None else shown(took, "{:.3g} s".format)
+            rows.append((case, name(record["library"]), record["note"], shown(record, "{:.4f}".format), shown_time))
+    yield table(("", "", "", "mean distance of pairs", "processor time"), rows) + "\n"
 
 
 def start(figures: Figures) -> Iterator[str]:
