@@ -5,6 +5,8 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +14,12 @@ import httpx
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from tacit.ledger import Person, open_ledger
+from tacit.ledger import Person, name_key, open_ledger
+from tacit.ledger.roles import ScramKeys, kept_hashes, scram_salt
 from tacit.server import Desk, make_app
 from tacit.tables import read_catalog
 from tests.server.reply_check import check_reply
@@ -67,6 +73,19 @@ class Book:
 
     def whose(self, secret: str) -> Person | None:
         return self.people.get(secret)
+
+    def holder(self, id: str) -> Person | None:
+        return self.people.get(id)
+
+    def scram(self, name: str) -> ScramKeys:
+        own = {secret for secret, person in self.people.items() if name_key(person.name or "") == name_key(name)}
+        return ScramKeys(scram_salt(name), {secret: scram_keys(secret, name) for secret in own})
+
+
+@cache
+def scram_keys(secret: str, name: str) -> tuple[bytes, bytes]:
+    _, stored, server = kept_hashes(secret, name).split(":")
+    return bytes.fromhex(stored), bytes.fromhex(server)
 
 
 @dataclass
@@ -180,3 +199,14 @@ def serving(folder: Path) -> Iterator[Callable[..., tuple[str, str, "subprocess.
         process.wait()
         if process.stdout is not None:
             process.stdout.close()
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> dict[str, str]:
+    """The files of a certificate of this test's own, and its key."""
+    key, name = Ed25519PrivateKey.generate(), x509.Name([])
+    days = [datetime(year, 1, 1, tzinfo=UTC) for year in (2020, 2100)]
+    made = x509.CertificateBuilder(name, name, key.public_key(), 1, *days).sign(key, None)
+    (tmp_path / "c.pem").write_bytes(made.public_bytes(Encoding.PEM))
+    (tmp_path / "k.pem").write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    return {"certificate": str(tmp_path / "c.pem"), "key": str(tmp_path / "k.pem")}

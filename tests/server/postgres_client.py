@@ -10,6 +10,7 @@ from typing import Any
 
 from tacit.server.postgres import Door
 from tacit.server.watching import Watching
+from tacit_gauntlet.stage.postgres_lines import ScramClient
 from tests.server.conftest import House
 
 Message = tuple[bytes, bytes]
@@ -116,7 +117,12 @@ class Client:
         first = await self.message()
         if first[0] != b"R":
             return Reply([first])
-        self.writer.write(packed(b"p", text(token)))
+        scram = ScramClient()
+        self.writer.write(scram.first())
+        asked = await self.message()
+        if asked[0] != b"R":
+            return Reply([asked])
+        self.writer.write(scram.last(asked[1][4:], token))
         reply = await self.until()
         self.key = next(iter(reply.all(b"K")), b"")
         self.status = dict(

@@ -6,15 +6,10 @@ import shutil
 import struct
 import subprocess
 from collections.abc import Callable
-from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from tests.server.conftest import House
 from tests.server.postgres_client import listening, startup
@@ -76,17 +71,6 @@ def test_psycopg_raises_a_refusal_with_its_hint(house: House) -> None:
 def test_a_wrong_token_is_an_operational_error(house: House) -> None:
     with pytest.raises(psycopg.OperationalError, match="no valid token was given for this user"):
         with_psycopg(house, lambda _: None, password="tacit_wrong")
-
-
-@pytest.fixture
-def certificate(tmp_path: Path) -> dict[str, str]:
-    """The files of a certificate of this test's own, and its key."""
-    key, name = Ed25519PrivateKey.generate(), x509.Name([])
-    days = [datetime(year, 1, 1, tzinfo=UTC) for year in (2020, 2100)]
-    made = x509.CertificateBuilder(name, name, key.public_key(), 1, *days).sign(key, None)
-    (tmp_path / "c.pem").write_bytes(made.public_bytes(Encoding.PEM))
-    (tmp_path / "k.pem").write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-    return {"certificate": str(tmp_path / "c.pem"), "key": str(tmp_path / "k.pem")}
 
 
 def test_a_connection_is_encrypted_and_words_sent_before_that_are_not_taken(

@@ -1,12 +1,17 @@
 """PostgreSQL's protocol: who comes in, how, and how many at once."""
 
+import base64
+import hashlib
+import hmac
 import struct
 from dataclasses import replace
 
 import pytest
 
+from tacit.ledger.roles import scram_salt
+from tacit_gauntlet.stage.postgres_lines import ScramClient
 from tests.server.conftest import House
-from tests.server.postgres_client import EPSILON, Port, Reply, charges, report_of, startup, talk
+from tests.server.postgres_client import EPSILON, Port, Reply, charges, packed, report_of, startup, talk
 
 COUNT = "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward"
 
@@ -58,7 +63,9 @@ def test_a_token_that_ends_ends_its_sessions_at_the_next_statement(house: House)
     assert charges(house) == 0
 
 
-def test_from_another_machine_a_token_is_taken_only_encrypted(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_with_a_certificate_is_asked_from_another_machine_only_inside_tls(
+    house: House, monkeypatch: pytest.MonkeyPatch, certificate: dict[str, str]
+) -> None:
     monkeypatch.setattr("tacit.server.postgres.transport.ClientWire.address", "10.1.2.3")
 
     async def dialogue(port: Port) -> Reply:
@@ -66,9 +73,39 @@ def test_from_another_machine_a_token_is_taken_only_encrypted(house: House, monk
         client.writer.write(startup(user="ada"))
         return Reply([await client.message()])
 
-    reply = talk(house, dialogue)
-    assert reply.kinds == b"E"  # without having asked for the token
+    reply = talk(house, dialogue, **certificate)
+    assert reply.kinds == b"E"  # before any proof was asked for
     assert "sslmode=require" in reply.error["H"]
+    assert talk(house, dialogue).kinds == b"R"  # behind a proxy it has none; the token is not sent either way
+
+
+def test_a_token_is_proved_and_never_sent_and_a_proof_is_good_once(house: House) -> None:
+    scram = ScramClient()
+
+    async def dialogue(port: Port) -> list[bytes]:
+        client = await port.connect()
+        client.writer.write(startup(user="ada"))
+        assert (await client.message())[1][:4] == struct.pack("!i", 10)
+        client.writer.write(scram.first())
+        asked = (await client.message())[1][4:]
+        proof = scram.last(asked, "tacit_ada")
+        client.writer.write(proof)
+        last = (await client.message())[1]
+        salted = hashlib.pbkdf2_hmac("sha256", b"tacit_ada", scram_salt("ada"), 4096)
+        key = hmac.digest(salted, b"Server Key", "sha256")
+        said = f"n=,r={scram.nonce},{asked.decode()},".encode() + proof[5:].rpartition(b",p=")[0]
+        assert last == struct.pack("!i", 12) + b"v=" + base64.b64encode(hmac.digest(key, said, "sha256"))
+        found = []
+        for wrong in (proof, scram.last(asked, "tacit_ada")[:-6] + b"AAAA==", proof[:-4], packed(b"p", b"c=biws")):
+            again = await port.connect()
+            again.writer.write(startup(user="ada") + scram.first() + wrong[:1] + struct.pack("!i", len(wrong) - 1))
+            again.writer.write(wrong[5:])
+            await again.message()
+            await again.message()
+            found.append((await again.message())[0])
+        return found
+
+    assert talk(house, dialogue) == [b"E"] * 4
 
 
 @pytest.mark.parametrize("code", [5679, 5680])

@@ -1,13 +1,14 @@
 """People: who may ask, about which tables and until when, and the tokens by which a server identifies them.
 
 A person is an entry of the chain, and a later entry replaces it; so is the making and the end of a token. Beside the
-chain are a hash of each token's secret and its last use: deleting a row ends the token, and writing one does not
+chain are hashes of each token's secret and its last use: deleting a row ends the token, and writing one does not
 create a token. A ledger without people asks for no names.
 """
 
 import hashlib
+import hmac
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -32,6 +33,7 @@ REASON_MAX = 1000
 # A secret: the prefix that scanners look for, the token's id, and 256 random bits.
 SECRET = re.compile(r"tacit_([0-9a-f]{16})_([A-Za-z0-9_-]{43})").fullmatch
 SECRET_MAX = 200
+SCRAM_ROUNDS = 4096  # the least that clients take: 256 random bits need no slow hash
 # A dummy token. The token is compared when the given id is unknown, so that both cases take the same time.
 _NO_ID, _NO_HASH = "0" * 16, "0" * 64
 # The last use is written again when it is older than this much of a time's text: the minute.
@@ -78,6 +80,16 @@ class Token:
     first_used: str | None
     last_used: str | None
     holds: bool
+
+
+@dataclass(frozen=True)
+class ScramKeys:
+    """What a server needs to check by SCRAM-SHA-256 that a client has a token of a person: by each token's id, the
+    stored key and the server key."""
+
+    salt: bytes
+    keys: Mapping[str, tuple[bytes, bytes]]
+    rounds: int = SCRAM_ROUNDS
 
 
 class KnowsPeople:
@@ -164,7 +176,7 @@ class KnowsPeople:
     def new_token(self, name: str, *, until: "str | date | None" = None, reason: str = "") -> str:
         """Return the secret of a new token, only now: the ledger keeps its hash."""
         id, secret = fresh_secret()
-        ends, words, hash = until_text(until), _reason(reason), secret_hash(secret)
+        ends, words, hash = until_text(until), _reason(reason), kept_hashes(secret, str(name))
         # the row first: without the entry it does not belong to a person
         self._store.beside(KEEP_HASH, (id, hash))
         try:
@@ -199,8 +211,28 @@ class KnowsPeople:
         """
         matched = SECRET(secret) if isinstance(secret, str) else None
         id, hash = (_NO_ID if matched is None else matched[1]), secret_hash(str(secret)[:SECRET_MAX])
+        return self._owner(id, lambda kept: compare_digest(kept[: len(hash)], hash))
+
+    def holder(self, id: str) -> Person | None:
+        """Return the owner of a token whose secret was proved before, by its id; None once it has ended."""
+        return self._owner(id, lambda _: True)
+
+    def scram(self, name: str) -> ScramKeys:
+        """Return the keys of all tokens of a person, perhaps none; unknown names take the same steps, and a salt."""
+        found: dict[str, tuple[bytes, bytes]] = {}
         with self._view() as draft:
-            found = _held(draft, id, hash)
+            for id in [each.removeprefix(HELD) for each in draft.rows.names(HELD)]:
+                entry, row = draft.fact(HELD + id), draft.rows.token(id)
+                kept = _NO_HASH if row is None else str(row[1])
+                _, stored, server = (kept + "::").split(":")[:3]
+                is_own = entry is not None and name_key(entry.record["name"]) == name_key(name)
+                if is_own and stored and server:
+                    found[id] = bytes.fromhex(stored), bytes.fromhex(server)
+        return ScramKeys(scram_salt(name), found)
+
+    def _owner(self, id: str, proves: Callable[[str], bool]) -> Person | None:
+        with self._view() as draft:
+            found = _held(draft, id, proves)
         if found.is_over:
             _end_expired(self, id)
         if found.person is None:
@@ -380,19 +412,35 @@ def secret_hash(secret: str) -> str:
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
+def scram_salt(name: str) -> bytes:
+    """Return the salt of a person's tokens, which every client of that name is sent."""
+    return hashlib.sha256(f"tacit SCRAM {name_key(name)}".encode("utf-8", "surrogatepass")).digest()[:16]
+
+
+def kept_hashes(secret: str, name: str) -> str:
+    """Return what is kept of a secret: its hash, and the stored key and the server key of SCRAM-SHA-256 (RFC 5802).
+
+    Privacy: each is a hash of 256 random bits, so that no secret can be found from them but by guessing it: 2^255
+    tries on average. Who reads them could pose as the server: they stay beside the chain, where no reply has them.
+    """
+    salted = hashlib.pbkdf2_hmac("sha256", secret.encode(), scram_salt(name), SCRAM_ROUNDS)
+    stored = hashlib.sha256(hmac.digest(salted, b"Client Key", "sha256")).hexdigest()
+    return f"{secret_hash(secret)}:{stored}:{hmac.digest(salted, b'Server Key', 'sha256').hex()}"
+
+
 def token_check(id: str, hash: str) -> str:
     """Return the chain's copy of a token's hash, so that the hash in its row cannot be exchanged."""
     return digest("token", id, hash)
 
 
-def _held(draft: LedgerDraft, id: str, hash: str) -> _TokenHolder:
+def _held(draft: LedgerDraft, id: str, proves: Callable[[str], bool]) -> _TokenHolder:
     """Return the result of looking a secret up; every step is taken, also for a missing id, which the next one
     replaces."""
     found, kept, _, last = draft.rows.token_near(id) or (_NO_ID, _NO_HASH, None, None)
     entry = draft.fact(HELD + found)
     record: Record = {} if entry is None else entry.record
     # a hash is of the whole secret, its id included
-    same = compare_digest(kept, hash) & compare_digest(str(record.get("check", _NO_HASH)), token_check(id, hash))
+    same = proves(kept) & compare_digest(str(record.get("check", _NO_HASH)), token_check(id, kept))
     person = find_person(draft, record.get("name", ""))
     is_known = same and person is not None and not record.get("ended", True)
     is_let_in = person is not None and entry is not None and not person.ended and entry.number > person.since

@@ -32,8 +32,8 @@ TABLES = (
     "CREATE INDEX tacit_question ON tacit_entry (question) WHERE question IS NOT NULL",
     "CREATE UNIQUE INDEX tacit_answers ON tacit_entry (answers) WHERE answers IS NOT NULL",
     "CREATE INDEX tacit_place ON tacit_state (place)",
-    # Beside the chain: the hash of a token's secret, and its last use. A row may be deleted, which ends the token;
-    # a row does not make a token, since the chain has a hash of it. Visits of pages that were signed out are here too
+    # Beside the chain: hashes of a token's secret, and its last use. A row may be deleted, which ends the token;
+    # a row does not make a token, since the chain has a hash of them. Visits of pages that were signed out are here too
     # until their natural end, under ids that tokens never have: `last` is their end.
     "CREATE TABLE tacit_token (id TEXT PRIMARY KEY, hash TEXT NOT NULL, first TEXT, last TEXT)",
 )

@@ -6,7 +6,7 @@ name of the analyst comes only from the token. A table that a person may not see
 
 from collections import Counter
 from collections.abc import Callable
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from tacit.errors import printable, with_article
 from tacit.ledger import Person
@@ -29,6 +29,12 @@ class KnowsTokens(Protocol):
 
     def whose(self, secret: str) -> Person | None:
         """Return the person who owns this token, or None: looked up again on every call, in constant time."""
+
+    def holder(self, id: str) -> Person | None:
+        """Return the owner of a token that was proved before, by its id, or None."""
+
+    def scram(self, name: str) -> Any:
+        """Return the keys by which a person's tokens are proved, and their salt."""
 
 
 def has_token(authorization: str | None) -> bool:

@@ -41,7 +41,7 @@ from tacit.ledger import Ledger, Person, name_key
 from tacit.options import Wording, read_wording
 from tacit.query import public_declaration, question_from
 from tacit.server.access import Guesses, KnowsTokens, has_token, person_of, require, sees, too_many_guesses
-from tacit.server.problems import Problem, problem_of, refused_after_learning, unknown
+from tacit.server.problems import Problem, problem_of, refused_after_learning, unauthorised, unknown
 from tacit.server.turns import Turns
 from tacit.server.warming import Warming
 from tacit.tables import CatalogEntry, CatalogFile, Declaration, PublicTable, read_catalog
@@ -138,6 +138,25 @@ class Desk:
                 raise
             self._guesses.note(address)
             raise too_many_guesses() if is_limited else problem from None
+
+    async def scram(self, name: str, address: str) -> Any:
+        """Return the keys that prove a token of this name; an address with many wrong proofs has one look-up at a
+        time."""
+        pool = self._doubting if self._guesses.is_limited(address) else self._reading
+        return await asyncio.get_running_loop().run_in_executor(pool, self.tokens.scram, name)
+
+    def guessed(self, address: str) -> Problem:
+        """Count a wrong proof, and return the reply to it."""
+        is_limited = self._guesses.is_limited(address)
+        self._guesses.note(address)
+        return too_many_guesses() if is_limited else unauthorised()
+
+    async def holder(self, id: str) -> Person:
+        """Return the owner of a token that was proved when its session began, read from the ledger now."""
+        person = await asyncio.get_running_loop().run_in_executor(self._reading, self.tokens.holder, id)
+        if person is None or person.name is None:
+            raise unauthorised()
+        return person
 
     async def aside(self, make: Callable[[], Found]) -> Found:
         """Run what uses the ledger, and no row, beside the questions."""

@@ -12,16 +12,8 @@ from tacit_gauntlet.targets import original, planted
 @mutant("a door that counts no guesses", killed_by="W23", published="database logins without a limit on attempts")
 @contextmanager
 def no_limit_at_the_door() -> Iterator[None]:
-    """Look tokens up without counting wrong ones."""
-
-    async def who(self: Any) -> Any:
-        person = self.statements.desk.tokens.whose(self._secret)
-        if person is None:
-            problem = original("unauthorised")()
-            raise problem
-        return person
-
-    with planted("who is at the door", who):
+    """Count no wrong proof."""
+    with planted("Guesses.note", lambda _self, _address: None):
         yield
 
 
@@ -37,19 +29,19 @@ def token_looked_up_once() -> Iterator[None]:
         yield
 
 
-@mutant("tokens in clear text from anywhere", killed_by="W23", published="password authentication without TLS")
+@mutant("a nonce that is always the same", killed_by="W23", published="challenges that repeat, so that a reply can too")
 @contextmanager
-def unencrypted() -> Iterator[None]:
-    """Take a token from any address."""
-    with planted("private connection", property(lambda _self: True)):
+def same_nonce() -> Iterator[None]:
+    """Use the client's nonce only."""
+    with planted("server nonce", lambda: b"x" * 18):
         yield
 
 
 @mutant("any name with any token", killed_by="W23", published="an identity taken from the client's own claim")
 @contextmanager
 def any_name() -> Iterator[None]:
-    """Compare no name."""
-    with planted("name at the door", lambda _name: ""):
+    """Try a proof on the tokens of every person."""
+    with planted("salt of SCRAM", lambda _name: b"x" * 16), planted("name of a token's keys", lambda _name: ""):
         yield
 
 

@@ -1,7 +1,9 @@
 """The stage for attacks on PostgreSQL's door: connections without a network, to a server in this process."""
 
 import asyncio
+import base64
 import hashlib
+import hmac
 import struct
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -60,6 +62,30 @@ def prepared(sql: str, values: Sequence[str] = (), *, execute: bool = True) -> b
     return b"".join([*messages, packed(b"S")])
 
 
+@dataclass(frozen=True)
+class ScramClient:
+    """A client's half of SCRAM-SHA-256, as bytes of messages."""
+
+    nonce: str = "abcdefghijkl"
+
+    def first(self) -> bytes:
+        """Return the first message."""
+        said = f"n,,n=,r={self.nonce}".encode()
+        return packed(b"p", b"SCRAM-SHA-256\0" + struct.pack("!i", len(said)) + said)
+
+    def last(self, server_first: bytes, secret: str) -> bytes:
+        """Return the message with the proof, after the server's first."""
+        given = dict(part.split("=", 1) for part in server_first.decode().split(","))
+        salt = base64.b64decode(given["s"])
+        salted = hashlib.pbkdf2_hmac("sha256", secret.encode(), salt, int(given["i"]))
+        client = hmac.digest(salted, b"Client Key", "sha256")
+        plain = f"c=biws,r={given['r']}"
+        said = f"n=,r={self.nonce},{server_first.decode()},{plain}".encode()
+        signature = hmac.digest(hashlib.sha256(client).digest(), said, "sha256")
+        proof = base64.b64encode(bytes(a ^ b for a, b in zip(client, signature, strict=True))).decode()
+        return packed(b"p", f"{plain},p={proof}".encode())
+
+
 @dataclass
 class Line:
     """One connection to a door: bytes go in, and messages come out; the address is the client's."""
@@ -68,6 +94,8 @@ class Line:
     address: str = "127.0.0.1"
     out: bytearray = field(default_factory=bytearray)
     is_closed: bool = False
+    sent: bytearray = field(default_factory=bytearray)
+    refused: str = ""  # why the sign-in was refused
     _wire: Any = None
 
     def open(self) -> "Line":
@@ -108,6 +136,7 @@ class Line:
     def send(self, data: bytes) -> None:
         """Send bytes."""
         if not self.is_closed:
+            self.sent += data
             self._wire.data_received(data)
 
     async def until(self, last: bytes) -> list[tuple[bytes, bytes]]:
@@ -141,8 +170,12 @@ class Line:
         self.send(startup(user, **options))
         first = await self.until(b"R") if not self.out.startswith(b"E") else await self.until(b"E")
         if first and first[-1][0] == b"R":
-            self.send(packed(b"p", token.encode() + b"\0"))
+            client = ScramClient()
+            self.send(client.first())
+            asked = await self.until(b"R")
+            self.send(client.last(asked[-1][1][4:], token) if asked else b"")
             first = await self.until(b"Z")
+        self.refused = words(first)
         return b"".join(kind for kind, _ in first)
 
     async def ask(self, sql: str) -> list[tuple[bytes, bytes]]:

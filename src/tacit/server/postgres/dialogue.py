@@ -12,9 +12,9 @@ from types import SimpleNamespace
 from typing import Any, TypeVar
 
 from tacit.errors import InvalidParameter, TacitError
-from tacit.ledger import Person, name_key
+from tacit.ledger import Person
 from tacit.server.desk import told
-from tacit.server.postgres import messages, postgres_types
+from tacit.server.postgres import messages, postgres_types, scram
 from tacit.server.postgres.messages import Broken, Fields
 from tacit.server.postgres.postgres_types import Constant
 from tacit.server.postgres.row_cells import Column, StatementResult, cells_of, described
@@ -22,8 +22,9 @@ from tacit.server.postgres.settings import Settings, settings_in
 from tacit.server.postgres.statements import BEGINS, ENDS, SAMPLES, ClientStatement, Statements, StatementText
 from tacit.server.postgres.transport import ClientWire, Gone
 from tacit.server.problems import Problem
-from tacit.server.watching import Watching, asker
+from tacit.server.watching import Watching
 
+SIGN_IN_SECONDS = 10.0
 KEPT_MAX = 500  # prepared statements, and portals, of one connection
 KEPT_CHARACTERS_MAX = 4 << 20
 ROWS_AT_ONCE = 500
@@ -81,7 +82,7 @@ class PostgresSession:
     cancelled: asyncio.Event = field(default_factory=asyncio.Event)
     person: Person | None = None
     idle: asyncio.Event = field(default_factory=asyncio.Event)
-    _secret: str = ""
+    _token: str = ""  # its id
     _settings: Settings = field(default_factory=Settings)
     _in_transaction: bool = False
     _prepared: dict[str, Prepared] = field(default_factory=dict)
@@ -99,33 +100,53 @@ class PostgresSession:
     # --- who it is ---
 
     async def sign_in(self, options: Mapping[str, str]) -> bool:
-        """Ask for the token and look it up; return False after a refusal was sent."""
+        """Have the client prove that it has a token of the user's; return False after a refusal was sent."""
         try:
             self._read_options(options)
-            if not self.wire.is_private:
+            if self.wire.can_encrypt and not self.wire.is_private:
                 raise _unencrypted()
-            await self.wire.send(messages.authentication(3))
-            kind, body = await self.wire.message(bytes_max=messages.STARTUP_BYTES_MAX, seconds=10.0)
-            fields = Fields(body)
-            if kind != b"p":
-                raise Broken
-            self._secret = fields.text()
-            fields.end()
-            self.person = await self._who()
-            if name_key(self.person.name or "") != name_key(options.get("user", "")):
-                raise _wrong_password()
+            await self._prove(options.get("user", ""))
         except (Problem, TacitError) as problem:
             found = _signing_in(told(problem))
             self._note(found)
             await self._tell(found, severity="FATAL", state=WRONG_PASSWORD if found.status == 401 else None)
             return False
-        self._settings.user = self.person.name or ""
+        self._settings.user = self._asker.name or ""
         self._note(None)
         return True
 
+    async def _prove(self, user: str) -> None:
+        """Take SCRAM's messages; the token itself is never sent."""
+        desk, address = self.statements.desk, self.wire.address
+        known = await desk.scram(user, address)
+        mechanisms = messages.text_field(scram.MECHANISM) + b"\0"
+        first = await self._sign_in_step(messages.authentication(10, mechanisms))
+        if first.text() != scram.MECHANISM:
+            raise Broken
+        exchange = scram.ScramExchange.begun(first.cell() or b"", known.salt, known.rounds)
+        first.end()
+        last = await self._sign_in_step(messages.authentication(11, exchange.server_first.encode()))
+        proved = exchange.finished(last.rest(), known.keys)
+        if proved is None:
+            raise desk.guessed(address)
+        self._token, signature = proved
+        try:
+            self.person = await self._who()
+        except Problem as problem:
+            raise desk.guessed(address) if problem.status == 401 else problem from None
+        await self.wire.send(messages.authentication(12, signature))
+
+    async def _sign_in_step(self, request: bytes) -> Fields:
+        """Return the fields of a client's next message of signing in."""
+        await self.wire.send(request)
+        kind, body = await self.wire.message(bytes_max=messages.STARTUP_BYTES_MAX, seconds=SIGN_IN_SECONDS)
+        if kind != b"p":
+            raise Broken
+        return Fields(body)
+
     async def _who(self) -> Person:
         """Return the person of the token, read from the ledger now."""
-        return await self.statements.desk.who(f"Bearer {self._secret}", self.wire.address)
+        return await self.statements.desk.holder(self._token)
 
     def _read_options(self, options: Mapping[str, str]) -> None:
         if "replication" in options:
@@ -397,7 +418,7 @@ class PostgresSession:
             "method": "QUERY",
             "route": SimpleNamespace(path_format="postgres"),
             "client": (self.wire.address, 0),
-            "state": {"asker": asker(f"Bearer {self._secret}", name)},
+            "state": {"asker": {"person": name, "token": self._token or None}},
         }
         self.watching.note(scope, 200 if problem is None else problem.status, None if problem is None else problem.kind)
 
@@ -457,8 +478,8 @@ def _wrong_password() -> Problem:
 
 
 def _unencrypted() -> Problem:
-    hint = "connect with sslmode=require; the server needs --certificate and --key"
-    return Problem("unauthorised", 403, "a token must not travel unencrypted from another machine", hint)
+    hint = "connect with sslmode=require"
+    return Problem("unauthorised", 403, "from another machine this server is asked only inside TLS", hint)
 
 
 def _cancelled() -> Problem:

@@ -74,6 +74,10 @@ class Fields:
         size = self.int32()
         return None if size == -1 else self.take(size)
 
+    def rest(self) -> bytes:
+        """Return all that is left."""
+        return self.take(len(self._body) - self._at)
+
     def end(self) -> None:
         """Refuse a message with more bytes than its fields have."""
         if self._at != len(self._body):
@@ -111,9 +115,9 @@ def text_field(written: str) -> bytes:
     return written.replace("\0", "").encode("utf-8", "backslashreplace") + b"\0"
 
 
-def authentication(kind: int) -> bytes:
-    """Return a request for a password in clear text (3), or that the client is in (0)."""
-    return message(b"R", struct.pack("!i", kind))
+def authentication(kind: int, body: bytes = b"") -> bytes:
+    """Return a step of signing in: mechanisms (10), the server's messages (11, 12), or that the client is in (0)."""
+    return message(b"R", struct.pack("!i", kind), body)
 
 
 def parameter_status(name: str, value: str) -> bytes:

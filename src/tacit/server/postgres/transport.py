@@ -1,7 +1,7 @@
 """Connections of PostgreSQL's protocol: bytes in and out with limits and deadlines, TLS, and listening.
 
-Tokens travel in clear text inside of the protocol, so a connection from another machine must be encrypted first. What a
-client sent before the encryption began is thrown away with its connection: nobody on the way can put words into it.
+A connection from another machine must be encrypted first if the server has a certificate. What a client sent before the
+encryption began is thrown away with its connection: nobody on the way can put words into it.
 """
 
 import asyncio
