@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 from tacit.errors import BudgetExceeded, InvalidParameter, LedgerError, NotAllowed
-from tacit.ledger import open_ledger
+from tacit.ledger import entry_line, open_ledger
 from tacit.ledger.spelling import given_name, look, name_key
 from tacit.ledger.store import StoreRows
 from tacit.privacy.loss import PureChoice, epsilon
@@ -347,3 +347,30 @@ def test_a_name_that_looks_like_anothers_is_refused(ledger, first, second):
 def test_an_end_is_a_day_or_a_time_with_its_zone(ledger, until):
     with pytest.raises(InvalidParameter, match="until"):
         ledger.add_person("ben", until=until)
+
+
+def test_a_person_has_a_usual_epsilon_for_the_record(ledger):
+    assert ledger.add_person("ben", usual_epsilon="0.5", reason="a dashboard").usual_epsilon == "0.5"
+    assert ledger.person("BEN").usual_epsilon == "0.5"
+    assert "ε 0.5 by PostgreSQL's protocol" in entry_line(list(ledger.entries())[-1], {})
+    assert ledger.add_person("ben").usual_epsilon is None
+    for wrong in ("0", "-1", "x", "1e9"):
+        with pytest.raises(InvalidParameter):
+            ledger.add_person("ben", usual_epsilon=wrong)
+    ledger.verify()
+
+
+def test_the_keys_of_a_token_are_a_persons_and_end_with_it(ledger, clock):
+    ledger.add_person("ben")
+    ledger.add_person("ada")
+    secret, other = ledger.new_token("Ben"), ledger.new_token("ada")
+    found = ledger.scram("BEN")
+    assert list(found.keys) == [secret[6:22]]
+    assert found.salt == ledger.scram("ben").salt != ledger.scram("ada").salt
+    assert ledger.scram("nobody").keys == {}
+    assert ledger.holder(secret[6:22]).name == "ben"
+    ledger.end_token(secret)
+    assert ledger.holder(secret[6:22]) is None
+    assert ledger.scram("ben").keys == {}
+    assert ledger.holder("0" * 16) is None
+    assert ledger.holder(other[6:22]).name == "ada"

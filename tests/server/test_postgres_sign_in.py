@@ -184,3 +184,25 @@ def test_a_connection_beyond_the_limits_is_told_so(house: House, monkeypatch: py
         return [report_of(reply.messages[-1][1])["C"] for reply in (third, fifth)]
 
     assert talk(house, dialogue) == ["53300", "53300"]
+
+
+def test_a_person_has_a_usual_epsilon_that_a_connection_overrides(house: House) -> None:
+    people = dict(house.desk.tokens.people)  # type: ignore[attr-defined]
+    people["tacit_ada"] = replace(people["tacit_ada"], usual_epsilon="0.5")
+    house.desk.tokens = replace(house.desk.tokens, people=people)  # type: ignore[type-var]
+
+    async def dialogue(port: Port) -> None:
+        client = await port.signed_in()
+        for asked, shown in (("", "0.5"), ("SET tacit.epsilon = 0.25", "0.25"), ("RESET ALL", "0.5")):
+            await client.ask(asked)
+            assert (await client.ask("SHOW tacit.epsilon")).rows == [(shown,)]
+        assert "Spent ε 0.5" in (await client.ask(COUNT)).notices[-1]
+        await client.ask("SET tacit.error = '10%'")
+        assert (await client.ask("SHOW tacit.epsilon")).rows == [("",)]
+        people["tacit_ada"] = replace(people["tacit_ada"], usual_epsilon=None)
+        await client.ask("RESET ALL")
+        refused = await client.ask("SELECT COUNT(*) FROM visits")
+        assert "has not said how much" in refused.error["M"]
+
+    talk(house, dialogue)
+    assert charges(house) == 1

@@ -1,5 +1,6 @@
 """`tacit people`: people who may ask, their tables and dates, and the tokens by which a server identifies them."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -38,6 +39,9 @@ def add(
     role: str = option("R", help="analyst, curator or auditor (reads, cannot ask).", default="analyst"),
     table: list[str] | None = option("T", help="A table they may ask about; again for more.", name="--table"),
     until: Until = None,
+    usual_epsilon: str | None = option(
+        "E", help="The ε of their questions by PostgreSQL's protocol that name none.", name="--usual-epsilon"
+    ),
     nameless: Nameless = False,
     reason: Reason = "",
     ledger: LedgerPath = None,
@@ -49,7 +53,8 @@ def add(
     """
     who = _who(name, nameless=nameless)
     with opened_book(ledger, server) as opened:
-        person = opened.add_person(who, role=role, tables=table, until=until, reason=reason)
+        usual = {} if usual_epsilon is None else {"usual_epsilon": usual_epsilon}
+        person = opened.add_person(who, role=role, tables=table, until=until, **usual, reason=reason)
         known = {each.name for each in opened.tables()} if server is None else set(opened)
     say(person_words(person))
     for each in sorted(set(person.tables or ()) - known):
@@ -148,9 +153,11 @@ def _applied(ledger: "Ledger", file: "CatalogFile", wanted: "CatalogPerson", rea
     said = []
     tables = None if wanted.tables is None else tuple(sorted(wanted.tables))
     name = wanted.name if known is None else known.name
-    if known is None or known != Person(name, wanted.role, tables, until_text(wanted.until), since=known.since):
+    usual = None if known is None else known.usual_epsilon  # the file has none
+    wished = Person(name, wanted.role, tables, until_text(wanted.until), usual_epsilon=usual)
+    if known is None or known != replace(wished, since=known.since):
         person = ledger.add_person(
-            wanted.name, role=wanted.role, tables=wanted.tables, until=wanted.until, reason=reason
+            wanted.name, role=wanted.role, tables=wanted.tables, until=wanted.until, usual_epsilon=usual, reason=reason
         )
         said.append(person_words(person))
     if wanted.budget is None:
@@ -177,7 +184,8 @@ def person_words(person: "Person") -> str:
     who = person.name or "requests without a name"
     tables = "every table" if person.tables is None else ", ".join(person.tables) or "no table"
     over = ", ended" if person.ended else "" if person.until is None else f", until {person.until[:19]}"
-    return f"{who}: {person.role}, {tables}{over}"
+    usual = "" if person.usual_epsilon is None else f", ε {person.usual_epsilon} by PostgreSQL's protocol"
+    return f"{who}: {person.role}, {tables}{usual}{over}"
 
 
 def _token_words(token: "Token") -> str:

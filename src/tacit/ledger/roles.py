@@ -25,7 +25,7 @@ from tacit.ledger.entry import Entry, Record
 from tacit.ledger.registry import RegisteredTable
 from tacit.ledger.spelling import given_name, look, name_key
 from tacit.ledger.store import END_VISIT, FORGET_HASH, FORGET_VISITS, KEEP_HASH, NOTE_USE, LedgerStore
-from tacit.privacy import Loss
+from tacit.privacy import Loss, decimal_meaning, positive
 
 CURATOR, ANALYST, AUDITOR = ROLES = ("curator", "analyst", "auditor")
 REASON_MAX = 1000
@@ -47,6 +47,7 @@ class Person:
     """A person in the ledger: the spelling of the name, the role, the tables, and the end of access.
 
     `name` None means requests without a name, `tables` None every table; `since` is the entry that let them in.
+    `usual_epsilon` is for a question by PostgreSQL's protocol that names no amount, as decimal text.
     """
 
     name: str | None
@@ -55,6 +56,7 @@ class Person:
     until: str | None = None
     ended: bool = False
     since: int = 0
+    usual_epsilon: str | None = None
 
     def why_not(self, table: str, *, time: str) -> str | None:
         """Return why this person may not ask about a table at a time, in words; None if they may."""
@@ -110,6 +112,7 @@ class KnowsPeople:
         role: str = ANALYST,
         tables: "tuple[str, ...] | list[str] | None" = None,
         until: "str | date | None" = None,
+        usual_epsilon: str | int | None = None,
         reason: str = "",
     ) -> Person:
         """Add a person, or change what one may do; for the record. From the first one on, only people may ask.
@@ -117,7 +120,8 @@ class KnowsPeople:
         `name` None is for requests without a name; a date as `until` is the first day (UTC) without access.
         """
         kept = None if name is None else given_name(name)
-        person = Person(kept, _role(role, kept), _table_names(tables), until_text(until))
+        usual = None if usual_epsilon is None else _amount_text(usual_epsilon)
+        person = Person(kept, _role(role, kept), _table_names(tables), until_text(until), usual_epsilon=usual)
         words = _reason(reason)
         return self._submit(lambda draft: _add_person(draft, person, words))
 
@@ -299,7 +303,8 @@ def find_person(draft: LedgerDraft, name: str | None) -> Person | None:
 def person_from(entry: Entry) -> Person:
     record = entry.record
     tables = None if record["tables"] is None else tuple(record["tables"])
-    return Person(record["name"], record["role"], tables, record["until"], record["ended"], record["since"])
+    usual = record.get("usual_epsilon")
+    return Person(record["name"], record["role"], tables, record["until"], record["ended"], record["since"], usual)
 
 
 def _add_person(draft: LedgerDraft, person: Person, reason: str) -> Person:
@@ -318,6 +323,7 @@ def _add_person(draft: LedgerDraft, person: Person, reason: str) -> Person:
             "ended": False,
             "since": since,
             "reason": reason,
+            **({} if person.usual_epsilon is None else {"usual_epsilon": person.usual_epsilon}),
         }
     )
     return person_from(entry)
@@ -363,6 +369,13 @@ def _table_names(tables: object) -> tuple[str, ...] | None:
     if isinstance(tables, str) or not isinstance(tables, tuple | list) or not all(isinstance(t, str) for t in tables):
         raise InvalidParameter("tables must be names of tables, or None for every table\nhint: tables=['visits']")
     return tuple(sorted(set(tables)))
+
+
+def _amount_text(amount: str | int) -> str:
+    found = positive(decimal_meaning(amount, name="usual_epsilon"), name="usual_epsilon")
+    if found > 1_000:
+        raise InvalidParameter("usual_epsilon must be at most 1000\nhint: usual_epsilon='0.5'")
+    return str(amount)
 
 
 def _reason(reason: object) -> str:

@@ -314,7 +314,8 @@ def _subject_words(kind: str, record: Record, tables: Mapping[str, RegisteredTab
         who = record["name"] or "requests without a name"
         of = "every table" if record["tables"] is None else ", ".join(record["tables"]) or "no table"
         over = ", ended" if record["ended"] else "" if record["until"] is None else f", until {record['until'][:10]}"
-        return f"{who}: {record['role']} of {of}{over} {record['reason']}".strip()
+        usual = f", ε {record['usual_epsilon']} by PostgreSQL's protocol" if record.get("usual_epsilon") else ""
+        return f"{who}: {record['role']} of {of}{usual}{over} {record['reason']}".strip()
     if kind == "token":
         over = ", ended" if record["ended"] else "" if record["until"] is None else f", until {record['until'][:10]}"
         return f"{record['token']} of {record['name']}{over} {record['reason']}".strip()

@@ -28,11 +28,13 @@ class Curator:
         role: str = "analyst",
         tables: "tuple[str, ...] | list[str] | None" = None,
         until: "str | date | None" = None,
+        usual_epsilon: str | int | None = None,
         reason: str,
     ) -> Person:
         """Let a person in, or say anew what they may do; for the record."""
         asked: dict[str, Any] = {"name": name, "role": role, "reason": reason, **_until(until)}
         asked |= {} if tables is None else {"tables": list(tables)}
+        asked |= {} if usual_epsilon is None else {"usual_epsilon": usual_epsilon}
         return _person(self._post("people", asked))
 
     def end_person(self, name: str, *, reason: str) -> Person:
@@ -133,6 +135,7 @@ def _person(record: Mapping[str, Any]) -> Person:
         record["until"],
         record["ended"],
         record["since"],
+        record["usual_epsilon"],
     )
 
 

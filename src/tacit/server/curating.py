@@ -52,6 +52,7 @@ PEOPLE = {
     "role": {"enum": ["analyst", "curator", "auditor"]},
     "tables": {"type": "array", "items": TEXT},
     "until": _UNTIL,
+    "usual_epsilon": {**AMOUNT, "description": "of a question by PostgreSQL's protocol that names no amount"},
     "end": {"type": "boolean", "description": "end their time, and their tokens"},
     "reason": _REASON,
 }
@@ -141,6 +142,7 @@ def let_in(desk: Desk, curator: Person, record: Mapping[str, Any]) -> dict[str, 
         role=record.get("role", "analyst"),
         tables=record.get("tables"),
         until=None if record.get("until") is None else _text_field(record, "until"),
+        usual_epsilon=None if record.get("usual_epsilon") is None else _amount(record, "usual_epsilon"),
         reason=reason,
     )
     return _person_record(person)
@@ -251,6 +253,10 @@ def _reason(record: Mapping[str, Any], curator: Person) -> str:
 
 def _text_field(record: Mapping[str, Any], name: str) -> str:
     return str(read_value("text", record.get(name), name))
+
+
+def _amount(record: Mapping[str, Any], name: str) -> Any:
+    return read_value("amount", record.get(name), name)
 
 
 def _flag(record: Mapping[str, Any], name: str) -> bool:

@@ -271,6 +271,7 @@ class PersonRecord(TypedDict):
     until: str | None
     ended: bool
     since: int
+    usual_epsilon: Annotated[str | None, Field(description="of a question by PostgreSQL's protocol without an amount")]
 
 
 class TokenRecord(TypedDict):

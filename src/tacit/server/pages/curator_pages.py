@@ -56,7 +56,7 @@ class CuratorPages:
         """Let a person in, with a token and budgets of their own if these are wanted; or end their time."""
         guest = await self._curator(request)
         form = await guest.form()
-        record = _filled(form, "name", "role", "until", "reason")
+        record = _filled(form, "name", "role", "until", "usual_epsilon", "reason")
         tables = [str(each) for each in form.getlist("tables")]
         if form.get("end"):
             record = {**_filled(form, "name", "reason"), "end": True}

@@ -146,7 +146,9 @@ class PostgresSession:
 
     async def _who(self) -> Person:
         """Return the person of the token, read from the ledger now."""
-        return await self.statements.desk.holder(self._token)
+        person = await self.statements.desk.holder(self._token)
+        self._settings.usual_epsilon = person.usual_epsilon
+        return person
 
     def _read_options(self, options: Mapping[str, str]) -> None:
         if "replication" in options:

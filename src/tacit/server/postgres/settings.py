@@ -60,6 +60,7 @@ class Settings:
     """The settings of one connection; those that begin with `tacit.` are options of its questions."""
 
     user: str = ""
+    usual_epsilon: str | None = None  # by the curator, for this person
     given: dict[str, str] = field(default_factory=dict)
 
     def set(self, name: str, value: str) -> None:
@@ -98,7 +99,7 @@ class Settings:
         """Return the value of one."""
         name = name.lower()
         if name.startswith(OURS) and name.removeprefix(OURS) in _NAMES:
-            return self.given.get(name, "")
+            return str(self._options().get(name.removeprefix(OURS), ""))
         found = self.all().get(name)
         if found is None:
             raise InvalidParameter(f"the setting '{name[:60]}' is unknown\nhint: SHOW tacit.epsilon")
@@ -110,8 +111,13 @@ class Settings:
 
     def options(self) -> dict[str, Any]:
         """Return the options of a question, as a body of HTTP has them."""
+        return {name: _option(name, value) for name, value in self._options().items()}
+
+    def _options(self) -> dict[str, str]:
         given = {name.removeprefix(OURS): value for name, value in self.given.items() if name.startswith(OURS)}
-        return {name: _option(name, value) for name, value in given.items()}
+        if self.usual_epsilon is not None and not given.keys() & {"epsilon", "error"}:
+            given["epsilon"] = self.usual_epsilon
+        return given
 
     def reset(self) -> None:
         """Forget all that was set."""
