@@ -137,12 +137,13 @@ def let_in(desk: Desk, curator: Person, record: Mapping[str, Any]) -> dict[str, 
         if set(record) - {"name", "end", "reason"}:
             raise InvalidParameter('with "end", send only name and reason\nhint: name, end and reason')
         return _person_record(desk.ledger.end_person(name, reason=reason))
+    usual = record.get("usual_epsilon")
     person = desk.ledger.add_person(
         name,
         role=record.get("role", "analyst"),
         tables=record.get("tables"),
         until=None if record.get("until") is None else _text_field(record, "until"),
-        usual_epsilon=None if record.get("usual_epsilon") is None else _amount(record, "usual_epsilon"),
+        usual_epsilon=usual if usual is None else read_value("amount", usual, "usual_epsilon"),
         reason=reason,
     )
     return _person_record(person)
@@ -253,10 +254,6 @@ def _reason(record: Mapping[str, Any], curator: Person) -> str:
 
 def _text_field(record: Mapping[str, Any], name: str) -> str:
     return str(read_value("text", record.get(name), name))
-
-
-def _amount(record: Mapping[str, Any], name: str) -> Any:
-    return read_value("amount", record.get(name), name)
 
 
 def _flag(record: Mapping[str, Any], name: str) -> bool:
