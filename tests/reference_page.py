@@ -140,6 +140,9 @@ WORDS = {
     "source": "where the rows are: a path or glob of Parquet or CSV files, `air.duckdb?table=flights`, "
     "`postgresql://host/db?table=clinic.visits`, a frame, (a DuckDB or PostgreSQL connection, a table's name), or an "
     "Ibis table",
+    "via": "the column, or the columns, by which rows find the row of the table that has their unit: a name, a list, "
+    "or a dict where the names differ, `{'order_id': 'id'}`; see [units in another "
+    "table](guide/sql.md#units-in-another-table)",
     "unit": "the column that says whose row it is: all rows with one value in it are protected together. `tacit.ROW` "
     "where each row is its own",
     "rows_per_unit": "a number: how many rows of one unit count in one group, at most; what is over is left out. "

@@ -130,7 +130,7 @@ FACE_NAMES_MAX = {
     "selection": 16,
     "server": 21,  # what pages of other packages are made of
     "typed_sql": 23,  # tables, values and types; what SQL has between values; a connection
-    "tables": 45,  # midnights; blocks; people; a catalog from text, its ledger; declarations; sources, public
+    "tables": 46,  # units elsewhere; midnights; blocks; people; a catalog from text, its ledger; declarations; sources
 }
 FACE_NAMES_ELSE = 20
 # Nobody imports the commands.

@@ -32,6 +32,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
     "object": _OBJECT,
     "ranges": _OBJECT,
     "names": {"type": "array", "items": TEXT},
+    "match": {"anyOf": [TEXT, {"type": "array", "items": TEXT}, _OBJECT]},
 }
 
 
@@ -98,6 +99,11 @@ TABLE = {
     "unit": Option(
         "text",
         "The column of people (one value per person); ROW if each row is a person.",
+    ),
+    "via": Option(
+        "match",
+        "Where the unit is in another table (unit: orders.customer_id): the key that both have, order_id; several, or "
+        "an object from names here to names there.",
     ),
     "budget": Option(
         "object",

@@ -55,6 +55,19 @@ def test_what_was_declared_is_asked_at_once_and_after_a_restart(house: House) ->
     assert declared(house, WARDS).json()["detail"] == "'stays' is declared already"
 
 
+def test_rows_with_their_unit_in_another_table_are_declared_and_pay_from_its_budget(house: House) -> None:
+    declared(house, WARDS)
+    pq.write_table(pa.table({"ward": ["A", "C"], "beds": [5, 6]}), house.folder / "data" / "beds.parquet")
+    beds = {"name": "beds", "source": "data/beds.parquet", "unit": "stays.patient", "via": "ward"}
+    reply = declared(house, beds)
+    assert reply.status_code == 200, reply.text
+    assert reply.json()["declaration"]["owners"] == {"table": "stays", "on": [["ward", "ward"]], "version": 1}
+    asked = {"sql": "SELECT COUNT(*) AS n FROM beds", "epsilon": "1", "accept_noise": True}
+    assert house.ask(asked, table="beds").status_code == 200
+    left = [house.send("GET", f"/api/v1/tables/{name}").json()["budget"] for name in ("beds", "stays")]
+    assert left[0] == left[1]
+
+
 def test_the_entries_are_those_of_a_declaration_by_file(house: House, tmp_path: Path) -> None:
     declared(house, WARDS)
     over_http = [entry.record for entry in house.desk.ledger.entries()][-2:]

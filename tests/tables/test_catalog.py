@@ -8,6 +8,7 @@ import pytest
 
 import tacit
 from tacit.tables import CatalogEntry, without_password
+from tacit_gauntlet.stage.table import bounded_table
 
 GOOD = """\
 ledger = "ledger.db"
@@ -41,6 +42,59 @@ def test_a_question_needs_only_the_tables_name(folder: Path) -> None:
     answer = visits.group_by("ward").mean("days").answer(epsilon=1)
     assert [row["ward"] for row in answer.to_dicts()] == ["A", "B"]
     assert (folder / "ledger.db").exists()
+
+
+OWNED = """
+[tables.tests]
+source = "tests.parquet"
+unit = "visits.patient"
+via = "visit"
+rows_per_unit = 9
+groups_per_unit = 9
+
+[tables.notes]
+source = "notes.parquet"
+unit = "tests.patient"
+via = { test = "nr" }
+rows_per_unit = 9
+groups_per_unit = 9
+"""
+
+
+def test_a_table_may_have_its_unit_in_another_at_the_end_of_a_chain(folder: Path) -> None:
+    visits = pa.table(
+        {"patient": ["a", "a", "b"], "visit": [1, 2, 3], "ward": ["A", "A", "B"], "days": [1.0, 2.0, 3.0]}
+    )
+    pq.write_table(visits, folder / "visits.parquet")
+    pq.write_table(pa.table({"visit": [1, 1, 3, 7], "nr": ["p", "q", "r", "s"]}), folder / "tests.parquet")
+    pq.write_table(pa.table({"test": ["p", "r", "r", "s"]}), folder / "notes.parquet")
+    (folder / "tacit.toml").write_text(GOOD + OWNED)
+    catalog = tacit.catalog(str(folder / "tacit.toml"))
+    assert bounded_table(catalog["tests"].count()).sums["rows"] == [3]
+    assert bounded_table(catalog["notes"].count()).sums["rows"] == [3]
+    assert bounded_table(catalog["notes"].count()).sums["units"] == [2]
+    assert str(catalog["notes"].left) == str(catalog["visits"].left)
+    joined = catalog.sql(
+        "SELECT COUNT(*) AS n FROM notes JOIN tests ON test = nr JOIN visits USING (patient, visit) WHERE ward = 'B'"
+    )
+    assert "n" in joined.answer(epsilon=1, accept_noise=True).to_dicts()[0]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (('"visits.patient"', '"visits.days"'), "line 18: with via, unit must be another table's name and its unit"),
+        (('"visits.patient"', '"notes.patient"'), "with via, unit must be another table's name"),
+        (('via = "visit"', 'via = "visit"\nbudget = { epsilon = 1 }'), "'tests' shares the budget of 'visits'"),
+        (('unit = "patient"', 'unit = "ROW"'), "with via, unit must be another table's name"),
+    ],
+)
+def test_a_unit_in_another_table_that_has_none_is_refused_at_its_line(
+    folder: Path, change: tuple[str, str], said: str
+) -> None:
+    (folder / "tacit.toml").write_text((GOOD + OWNED).replace(*change))
+    with pytest.raises(tacit.InvalidParameter, match=said):
+        tacit.catalog(str(folder / "tacit.toml"))
 
 
 def test_a_decimal_in_the_file_is_exact(folder: Path) -> None:

@@ -106,6 +106,7 @@ MODULES = (
     "tacit_gauntlet.tables.mutants",
     "tacit_gauntlet.tables.oracle",
     "tacit_gauntlet.tables.oracle_mutants",
+    "tacit_gauntlet.tables.owned_rows",
     "tacit_gauntlet.tables.part_mutants",
     "tacit_gauntlet.tables.parts",
     "tacit_gauntlet.tables.refusals",

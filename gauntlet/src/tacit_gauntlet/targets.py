@@ -287,6 +287,7 @@ TARGETS: dict[str, str | tuple[str, ...]] = {
     "steps_above_low": "tacit.engine.relation:steps_above_low",
     "joined_rows": "tacit.engine.derived:joined_rows",
     "pairs of a unit": "tacit.engine.derived:_fewer_pairs",
+    "joined_with_owners": "tacit.tables.owned_rows:joined_with_owners",
     "keys of a join": "tacit.engine.derived:equal_keys",
     "unit of a join": "tacit.engine.derived:UNIT_KEY",
     "values of a window": "tacit.query.windows:window_values",

@@ -18,7 +18,7 @@ from tacit.asking.question import Question, warn_if_large
 from tacit.asking.session import Session
 from tacit.engine import open_engine, read_public
 from tacit.errors import InvalidParameter, LedgerError, QueryRefused, did_you_mean
-from tacit.hold import Hold, read_hold
+from tacit.hold import Hold, longest, read_hold
 from tacit.ledger import MEMORY, Ledger, RegisteredTable, TryOut, has_default_ledger, open_ledger
 from tacit.noise import fresh_bytes
 from tacit.privacy import Loss, LossPerPeriod, whole
@@ -34,6 +34,7 @@ from tacit.tables import (
     RowUnit,
     Source,
     open_source,
+    owned_source,
     read_blocks,
     read_bound,
     read_catalog,
@@ -56,7 +57,8 @@ FORGOTTEN = (
 def table(
     source: Any,
     *,
-    unit: str | RowUnit,
+    unit: str | RowUnit | Table,
+    via: Any = None,
     budget: Loss | LossPerPeriod | None = None,
     name: str | None = None,
     ledger: Any = None,
@@ -79,15 +81,17 @@ def table(
     `source` is a path or glob of Parquet or CSV, a table of a DuckDB file ('air.duckdb?table=flights'), of PostgreSQL
     ('postgresql://host/db?table=clinic.visits') or of Spark ('sc://host:15002?table=…'), a pandas, Polars or Arrow
     frame, (a DuckDB or PostgreSQL connection, a table's name), or an Ibis table. `unit` is the column of people, or
-    `tacit.ROW`. `budget` is what may ever be learned, as tacit.epsilon(3, delta=1e-6), or with period="year" each year.
+    `tacit.ROW`; or the table that has it, unit=orders, via="order_id", with which such rows share a budget.
+    `budget` is what may ever be learned, as tacit.epsilon(3, delta=1e-6), or with period="year" each year.
     With `block`, such as {"column": "day", "every": "month", "zone": "Europe/Berlin"}, each month has the whole of it.
     `columns` are public: {"age": {"between": (0, 120)}, "ward": {"keys": ["A", "B"]}}. Bounds are learned, unless
     given. Raise `version` when rows were added.
     """
-    held = read_hold(hold)
+    ledger, same_people_as = _shared_with(unit, budget, ledger, same_people_as)
     opened, declaration = declared(
         source,
         unit=unit,
+        via=via,
         name=name,
         neighbours=neighbours,
         columns=columns,
@@ -102,23 +106,49 @@ def table(
     )
     book = _book(ledger, budget, is_unnamed=opened.identity is None and name is None)
     declaration = declaration if version is not None else _at_last_version(declaration, book)
-    registered = book.register(
-        name=declaration.name,
-        declaration=declaration.public_record(),
-        source=opened.identity,
-        marks=opened.aliases,
+    registered = _registered(
+        *(opened, declaration, book),
         budget=budget,
         population=population,
         accept_large_delta=accept_large_delta,
         same_people_as=same_people_as,
     )
-    return _asked_as(opened, declaration, registered, book, held, is_declared=None not in (name, version))
+    return _asked_as(opened, declaration, registered, book, read_hold(hold), unit, is_declared=bool(name and version))
+
+
+def _registered(opened: Source, declaration: Declaration, book: Ledger, **wanted: Any) -> RegisteredTable:
+    name, record = declaration.name, declaration.public_record()
+    return book.register(name=name, declaration=record, source=opened.identity, marks=opened.aliases, **wanted)
+
+
+def _at_last_version(declaration: Declaration, book: Ledger) -> Declaration:
+    return replace(declaration, version=book.version_of(declaration.name) or 1)
+
+
+def _shared_with(unit: object, budget: object, ledger: Any, same_people_as: Any) -> tuple[Any, str | None]:
+    """Return the ledger, and the table that shares its budget: with a table that has the unit, both are its own."""
+    if not isinstance(unit, Table):
+        return ledger, same_people_as
+    session = unit.session
+    name = session.declaration.name
+    if session.base is not None or unit.frame != Frame(unit.frame.declaration):
+        raise InvalidParameter(
+            "unit must be a stored table as it is declared\nhint: give the table without filters, joins or groups"
+        )
+    if budget is not None or same_people_as not in (None, name):
+        raise InvalidParameter(
+            f"rows of the people of '{name}' share its budget\nhint: leave out budget= and same_people_as="
+        )
+    if ledger is not None and ledger is not session.ledger:
+        raise InvalidParameter(f"rows of the people of '{name}' are in its ledger\nhint: leave out ledger=")
+    return session.ledger, name
 
 
 def declared(
     source: Any,
     *,
-    unit: str | RowUnit,
+    unit: "str | RowUnit | Table | tuple[Source, Declaration]",
+    via: Any = None,
     name: str | None = None,
     neighbours: Neighbours = "add-remove",
     columns: Mapping[str, Mapping[str, Any]] | None = None,
@@ -133,6 +163,16 @@ def declared(
 ) -> tuple[Source, Declaration]:
     """Return a source and what is declared of it, held against its schema; no row is read and no ledger is opened."""
     opened = open_source(source, read_columns(columns), spark=spark)
+    owners = None
+    if isinstance(unit, Table | tuple):
+        other, theirs = (unit.session.engine.source, unit.session.declaration) if isinstance(unit, Table) else unit
+        opened, owners = owned_source(opened, via, other, theirs, block=block, neighbours=neighbours)
+        unit, neighbours = str(theirs.unit), theirs.neighbours
+    elif via is not None:
+        raise InvalidParameter(
+            "via= is for rows with their unit in another table\nhint: unit=orders, the protected table that has it,"
+            " with via='order_id'; in a tacit.toml, unit = \"orders.customer_id\""
+        )
     if opened.identity is None:
         with suppress(TypeError):  # not every object can be referred to weakly
             FRAMES[id(source)] = source
@@ -154,6 +194,7 @@ def declared(
             if block is None
             else read_blocks(block, opened.columns, instants=opened.instants, read_in_utc=opened.read_in_utc)
         ),
+        owners=owners,
     )
 
 
@@ -202,7 +243,10 @@ class Catalog(Mapping[str, Table]):
             if isinstance(other, str) and other in self.file.tables:
                 self[other]  # whose budget it has must be known to the ledger
             ledger = self.file.ledger if self._ledger is None else self._ledger
-            opened = table(self._open_as(entry.source), name=name, ledger=ledger, **entry.options)
+            options = dict(entry.options)
+            if (owner := self.file.owner_of(name)) is not None:
+                options["unit"], ledger = self[owner], None
+            opened = table(self._open_as(entry.source), name=name, ledger=ledger, **options)
             if self.file.people and opened.session.ledger.durable and not opened.session.ledger.has_people():
                 raise QueryRefused(  # everyone could ask
                     f"{self.file.path} says who may ask, and its ledger does not know it yet, so nothing is asked"
@@ -252,14 +296,17 @@ class Catalog(Mapping[str, Table]):
         wanted = [] if name is None else [each for each in (*self, *self.file.public) if each.lower() == name.lower()]
         if not wanted and name is not None:
             raise QueryRefused(f"{self.file.path} has no table '{name}'{did_you_mean(name, self.file.tables)}")
-        tables = {each: self._declared(each) for each in (wanted or self) if each in self.file.tables}
+        tables = {each: self.declared(each)[1] for each in (wanted or self) if each in self.file.tables}
         publics = {each: self.public(each) for each in (wanted or self.file.public) if each in self.file.public}
         return described_as_asked(asked, tables, publics)
 
-    def _declared(self, name: str) -> Declaration:
+    def declared(self, name: str) -> tuple[Source, Declaration]:
+        """Return a table's source and declaration, held against its schema; no row is read, no ledger opened."""
         entry = self.file.tables[name]
         known = {each: value for each, value in entry.options.items() if each in signature(declared).parameters}
-        return declared(entry.source, name=name, **known)[1]
+        if (owner := self.file.owner_of(name)) is not None:
+            known["unit"] = self.declared(owner)
+        return declared(entry.source, name=name, **known)
 
     def named(self, text: str, dialect: str | None = None) -> list[str]:
         """Return the tables that a SELECT names, the protected ones first; none is opened."""
@@ -292,16 +339,13 @@ class Catalog(Mapping[str, Table]):
         return f"<catalog {self.file.path}: {', '.join(self)}{publics}>"
 
 
-def _at_last_version(declaration: Declaration, book: Ledger) -> Declaration:
-    return replace(declaration, version=book.version_of(declaration.name) or 1)
-
-
 def _asked_as(
     opened: Source,
     declaration: Declaration,
     registered: RegisteredTable,
     book: Ledger,
     held: Fraction | None,
+    unit: object,
     *,
     is_declared: bool,
 ) -> Table:
@@ -310,6 +354,10 @@ def _asked_as(
     mark = "" if not is_frame else DECLARED if is_declared else fresh_bytes(MARK_BYTES).hex()
     forgotten = (FORGOTTEN,) if is_frame and not is_declared and book.durable else ()
     notices = _outside_of_budgets(opened, declaration.name, book) + forgotten
+    if isinstance(unit, Table) and declaration.owners is not None:
+        owner = unit.session
+        mark, held = " ".join(filter(None, (mark, owner.source_mark))), longest((held, owner.hold))
+        notices = (declaration.owners.words(declaration.name, str(declaration.unit)), *notices, *owner.notices)
     session = Session(declaration, registered, open_engine(opened), book, mark, notices, hold=held)
     return Table(session, Frame(declaration))
 

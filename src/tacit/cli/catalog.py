@@ -32,7 +32,7 @@ from tacit.files import read_small
 if TYPE_CHECKING:
     from tacit.ledger import Ledger
     from tacit.remote import RemoteTable
-    from tacit.tables import CatalogEntry
+    from tacit.tables import CatalogEntry, CatalogFile
 
 
 Repeated = list[str] | None
@@ -348,10 +348,6 @@ def _value(key: Any) -> str:
 # --- tacit tables ---
 
 MISTAKEN = "  mistake:   "
-CHECKED = (
-    *("unit", "columns", "neighbours", "rows_per_unit", "groups_per_unit", "population", "rows"),
-    *("most_rows_per_unit", "version"),
-)
 
 
 @with_options
@@ -375,11 +371,11 @@ def tables(
     file = read_catalog(FILE_NAME if catalog is None else catalog)
     try:
         with open_ledger(file.ledger, create=False) as ledger:
-            shown = [describe(entry, ledger) for entry in file.tables.values()]
+            shown = [describe(file, name, ledger) for name in file.tables]
     except LedgerError:
         if file.ledger is not None and "://" in file.ledger:
             raise  # a ledger at an address must exist
-        shown = [describe(entry, None) for entry in file.tables.values()]
+        shown = [describe(file, name, None) for name in file.tables]
     shown += [
         f"{entry.name}: {entry.shown}\n  public:    protected tables may be joined with it"
         for entry in file.public.values()
@@ -397,12 +393,13 @@ def describe_there(table: "RemoteTable") -> str:
     return f"{table.describe()}\n{clock}\nleft: {table.left}"
 
 
-def describe(entry: "CatalogEntry", ledger: "Ledger | None") -> str:
+def describe(file: "CatalogFile", name: str, ledger: "Ledger | None") -> str:
     """Return what a catalog and a ledger say of one table."""
     import tacit
 
+    entry, owner = file.tables[name], file.owner_of(name)
     options = entry.options
-    unit = "each row" if options["unit"] is tacit.ROW else f"all rows of one {options['unit']}"
+    unit = "each row" if options["unit"] is tacit.ROW else f"all rows of one {file.unit_of(name)}"
     lines = [
         f"{entry.name}: {entry.shown}",
         f"  protected: {unit}; neighbours: {options.get('neighbours', 'add-remove')}",
@@ -411,19 +408,21 @@ def describe(entry: "CatalogEntry", ledger: "Ledger | None") -> str:
     public = [text for column, facts in options["columns"].items() if (text := _facts(column, facts))]
     if public:
         lines.append(f"  public:    {'; '.join(public)}")
-    shared = options.get("same_people_as")
+    if owner is not None:
+        lines.append(f"  belongs:   to the {file.unit_of(name)} of {owner} with its {options['via']}")
+    shared = owner or options.get("same_people_as")
     budget = _budget(entry, ledger)
     lines.append(f"  budget:    {budget if shared is None else f'that of {shared}, with the same people: {budget}'}")
-    mistake = _mistake(entry)
+    mistake = _mistake(file, name)
     return "\n".join([*lines, f"{MISTAKEN}{mistake}"] if mistake else lines)
 
 
-def _mistake(entry: "CatalogEntry") -> str:
+def _mistake(file: "CatalogFile", name: str) -> str:
     """Return the reason why the table cannot be asked as declared, or an empty text; its schema is read, and no row."""
-    from tacit.asking import declared
+    from tacit.asking import Catalog
 
     try:
-        declared(entry.source, **{name: value for name, value in entry.options.items() if name in CHECKED})
+        Catalog(file).declared(name)
     except TacitError as problem:
         return str(problem).replace("\n", "\n             ")
     return ""

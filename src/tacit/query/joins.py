@@ -193,7 +193,8 @@ def _matched(
                 "join it with tables in which a row has one match, most=1"
             )
     else:
-        found.remove(_unit_pair(left, right, found))
+        pair = _unit_pair(left, right, found)
+        found = [each for each in found if each != pair]
         bound = None
     for here, there in found:
         _refuse_kinds(left, right, here, there)
@@ -215,11 +216,54 @@ def _unit_pair(
         if here == Column(str(mine.unit)) and there == Column(str(theirs.unit)):
             _refuse_units(left, right)
             return here, there
+    if _share_owners(left, right, matches):
+        _refuse_units(left, right)
+        return Column(str(mine.unit)), Column(str(theirs.unit))
     raise QueryRefused(
         f"'{left.name}' and '{right.name}' are both protected, and are joined on something other than their unit: a row"
         f" would belong to two people\nhint: join them on {mine.unit} (other conditions may be added to it), or declare"
         " one of them as public, if no person is in it: tacit.public(...)"
     )
+
+
+def _share_owners(left: Side, right: Side, matches: Sequence[tuple[Expression, Expression]]) -> bool:
+    """Return whether rows that match have their unit from one row: a line and its order, or two lines of one."""
+    stored = [
+        tuple(
+            _stored_column(side.relation, each.name) if isinstance(each, Column) else None
+            for side, each in zip((left, right), pair, strict=True)
+        )
+        for pair in matches
+    ]
+    equal = {frozenset(pair) for pair in stored}
+    for side, other in ((left, right), (right, left)):
+        owners, theirs = side.declaration.owners, other.declaration.owners
+        if owners is None:
+            continue
+        same = theirs is not None and theirs.table == owners.table
+        keys = {there: (other.name, here) for here, there in theirs.on} if theirs is not None and same else {}
+        mine = {there: (side.name, here) for here, there in owners.on}
+        if all(
+            frozenset((mine[there], (owners.table, there))) in equal
+            or (there in keys and frozenset((mine[there], keys[there])) in equal)
+            for there in mine
+        ):
+            return True
+    return False
+
+
+def _stored_column(relation: Relation, column: str) -> tuple[str, str] | None:
+    """Return the table's column that a relation's column is, as it is stored."""
+    if isinstance(relation, TableRows):
+        return relation.name, column
+    if isinstance(relation, RowWise):
+        passed = next((key.expression for key in relation.columns if key.name == column), None)
+        return _stored_column(relation.source, passed.name) if isinstance(passed, Column) else None
+    if isinstance(relation, Join):
+        found = next((each for each in relation.columns if each.name == column), None)
+        side = relation.left if found is None or found.side == "left" else relation.right
+        return None if found is None else _stored_column(side, found.column)
+    return _stored_column(relation.source, column) if isinstance(relation, Marked | SomeUnits) else None
 
 
 def _refuse_units(left: Side, right: Side) -> None:

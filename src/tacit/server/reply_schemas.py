@@ -74,6 +74,14 @@ class BlockRecord(TypedDict):
     is_instant: bool
 
 
+class OwnersRecord(TypedDict):
+    """The table that has the unit of a table's rows, and the columns that are equal in both."""
+
+    table: str
+    on: list[list[str]]
+    version: int
+
+
 class DeclarationRecord(TypedDict):
     """All public facts of a table."""
 
@@ -88,6 +96,7 @@ class DeclarationRecord(TypedDict):
     most_rows_per_unit: int | None
     columns: dict[str, ColumnRecord]
     block: NotRequired[BlockRecord]
+    owners: NotRequired[OwnersRecord]
 
 
 class Room(TypedDict):

@@ -16,6 +16,7 @@ from tacit.tables.cells import FIRST_SECOND, LAST_SECOND, TEXT_BYTES_MAX
 from tacit.tables.elsewhere import BatchReader, BatchRecipe, Elsewhere, recipe_of
 from tacit.tables.formats import open_elsewhere, open_source, open_together, run_public
 from tacit.tables.frames import keys_to_arrow, to_scalar
+from tacit.tables.owned_rows import owned_source
 from tacit.tables.public import PublicTable, make_public
 from tacit.tables.schema import (
     ROW,

@@ -79,6 +79,22 @@ class CatalogFile:
     public: Mapping[str, CatalogEntry] = field(default_factory=dict)
     people: Mapping[str, CatalogPerson] = field(default_factory=dict)
 
+    def owner_of(self, name: str) -> str | None:
+        """Return the table that has the unit of a table's rows; None where they have it themselves."""
+        written = str(self.tables[name].options["unit"])
+        if "via" not in self.tables[name].options:
+            return None
+        return next(other for other in self.tables if written == f"{other}.{self.unit_of(other)}")
+
+    def units(self) -> list[str]:
+        """Return what `unit` may be in a table with `via`: each table with its column of people."""
+        return [f"{name}.{self.unit_of(name)}" for name, each in self.tables.items() if each.options["unit"] is not ROW]
+
+    def unit_of(self, name: str) -> str:
+        """Return the column of people of a table, or of the table that has it."""
+        options = self.tables[name].options
+        return str(options["unit"]).rpartition(".")[2] if "via" in options else str(options["unit"])
+
 
 def read_catalog(path: str | os.PathLike[str], *, may_be_empty: bool = False) -> CatalogFile:
     """Return the catalog in a file, or refuse it with the line and the fix; without tables if it may be."""
@@ -132,6 +148,7 @@ class _CatalogReader:
         entries = {name: self._entry(("tables", name), written) for name, written in tables.items()}
         for name, entry in entries.items():
             self._check_people(name, entry, entries)
+            self._check_owner(name, entries, ())
         public = {name: self._public(("public", name), each, entries) for name, each in self._section("public")}
         people = {name: self._person(("people", name), each, entries) for name, each in self._section("people")}
         return CatalogFile(self.path, ledger, entries, public, people)
@@ -160,6 +177,28 @@ class _CatalogReader:
         if other in entries and "same_people_as" in entries[other].options:
             first = entries[other].options["same_people_as"]
             self._refuse(at, f"'{other}' shares the budget of '{first}' itself", f'same_people_as = "{first}"')
+
+    def _check_owner(self, name: str, entries: Mapping[str, CatalogEntry], before: tuple[str, ...]) -> None:
+        """Rows with `via` have their unit in another table, which may have it from a third, and share its budget."""
+        options = entries[name].options
+        if "via" not in options:
+            return
+        at, file = ("tables", name, "unit"), CatalogFile(self.path, None, entries)
+        written = "ROW" if options["unit"] is ROW else options["unit"]
+        owner = file.owner_of(name) if written in file.units() else None
+        if owner is None or owner in (name, *before):
+            others = [
+                each for each in file.units() if not each.startswith((f"{name}.", *(f"{one}." for one in before)))
+            ]
+            self._refuse(
+                at,
+                f"with via, unit must be another table's name and its unit, and '{written}' is not",
+                f'unit = "{others[0] if others else "orders.customer_id"}"',
+            )
+        for word in ("budget", "same_people_as"):
+            if word in options:
+                self._refuse((*at[:2], word), f"'{name}' shares the budget of '{owner}'", f"leave out {word}")
+        self._check_owner(owner, entries, (name, *before))
 
     def _entry(self, at: Place, written: Any) -> CatalogEntry:
         self._only(TABLE_OPTIONS, written, at)

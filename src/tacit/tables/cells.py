@@ -260,7 +260,12 @@ class HandedTable:
         named = [each for each in self.readings if each.name in fields]
         if self.by_engine and self.by_engine.issuperset(each.name for each in named):
             return relation.reading(self.view, f"{NATIVE}_{self.view.name}")
-        named = named or list(self.readings[:1])
+        return self.handing(relation)
+
+    def handing(self, relation: sql.Relation) -> sql.Relation:
+        """Return the relation over a view of the columns it names, whose rows are handed over."""
+        fields = relation.columns_named()
+        named = [each for each in self.readings if each.name in fields] or list(self.readings[:1])
         names = tuple(each.name for each in named)
         if names not in self._views and len(self._views) < VIEWS_MOST:
             self._views[names] = self._made_view(named, f"_{len(self._views)}")

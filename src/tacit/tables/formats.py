@@ -140,7 +140,7 @@ def open_elsewhere(
 ) -> Source:
     """Return the source that stands for rows which another engine keeps; `others` are columns that cannot be read."""
     with no_warnings():
-        source = _in_our_engine(Own(partial(_elsewhere_into, elsewhere, others)), {})
+        source = in_our_engine(Own(partial(_elsewhere_into, elsewhere, others)), {})
         source = replace(source, stem=stem, identity=identity)
         return replace(_with_facts(source, written), again=None)
 
@@ -183,7 +183,7 @@ def _opened(source: Any, written: Mapping[str, WrittenFacts]) -> Source:
         if not isinstance(path, str):
             raise InvalidParameter("a path must be text, not bytes\nhint: os.fsdecode(path)")
         if path.lower().startswith(POSTGRES):
-            return _in_our_engine(Own(partial(_postgres().into, _postgres().table_at(path))), written)
+            return in_our_engine(Own(partial(_postgres().into, _postgres().table_at(path))), written)
         return _from_files(path, written)
     if is_ibis(source):
         return _from_stored(stored_table(named_by_ibis(source)), written, stem="data")
@@ -200,7 +200,7 @@ def _opened(source: Any, written: Mapping[str, WrittenFacts]) -> Source:
         raise InvalidParameter(
             "the frame lacks a column of a type that can be read\nhint: convert a column to text or a number"
         )
-    return _in_our_engine(Own(partial(_frame_into, frame)), written)
+    return in_our_engine(Own(partial(_frame_into, frame)), written)
 
 
 def _with_facts(source: Source, written: Mapping[str, WrittenFacts]) -> Source:
@@ -222,7 +222,7 @@ def _postgres() -> Any:
     return postgres_table
 
 
-def _in_our_engine(own: Own, written: Mapping[str, WrittenFacts], *, streams: bool = False) -> Source:
+def in_our_engine(own: Own, written: Mapping[str, WrittenFacts], *, streams: bool = False) -> Source:
     """Open a source alone in a connection of ours."""
     backend = our_connection()
     source = own.into(backend, OURS)
@@ -230,7 +230,7 @@ def _in_our_engine(own: Own, written: Mapping[str, WrittenFacts], *, streams: bo
 
     def again() -> Source:
         with no_warnings():
-            return _in_our_engine(own, {}, streams=True)
+            return in_our_engine(own, {}, streams=True)
 
     return replace(_with_facts(source, written), again=again, own=own)
 
@@ -253,7 +253,7 @@ def _frame_into(frame: pa.Table, backend: sql.Connection, name: str) -> Source:
 
 def _from_files(pattern: str, written: Mapping[str, WrittenFacts]) -> Source:
     if is_database(pattern):
-        return _in_our_engine(Own(partial(_database_into, pattern)), written)
+        return in_our_engine(Own(partial(_database_into, pattern)), written)
     paths = sorted(glob.glob(pattern)) if glob.has_magic(pattern) else [pattern] if os.path.isfile(pattern) else []
     if not paths:
         raise QueryRefused(
@@ -271,7 +271,7 @@ def _from_files(pattern: str, written: Mapping[str, WrittenFacts]) -> Source:
         raise QueryRefused(
             f"{pattern!r} does not end like a Parquet or CSV file\nhint: rename it, or read it into a frame"
         )
-    return _in_our_engine(Own(partial(_files_into, paths, pattern), tuple(paths)), written)
+    return in_our_engine(Own(partial(_files_into, paths, pattern), tuple(paths)), written)
 
 
 def _files_into(paths: list[str], pattern: str, backend: sql.Connection, name: str) -> Source:
@@ -309,7 +309,7 @@ def _database_into(text: str, backend: sql.Connection, name: str) -> Source:
 def _from_connection(connection: Any, name: str, written: Mapping[str, WrittenFacts]) -> Source:
     is_remote = type(connection).__module__.startswith(("psycopg", "adbc_driver_manager"))
     if is_remote and (table := _postgres().table_of(connection, name)) is not None:
-        return _in_our_engine(Own(partial(_postgres().into, table)), written)
+        return in_our_engine(Own(partial(_postgres().into, table)), written)
     if not type(connection).__module__.startswith(("duckdb", "_duckdb")):
         raise InvalidParameter(
             "the first item of the pair must be a DuckDB or PostgreSQL connection"

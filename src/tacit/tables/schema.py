@@ -60,6 +60,26 @@ class RowBlocks:
 
 
 @dataclass(frozen=True)
+class Owners:
+    """The protected table that has the unit of rows, that table's version, and the columns that are equal in both."""
+
+    table: str
+    on: tuple[tuple[str, str], ...]  # a column of the rows, and the column of the other table
+    version: int = 1
+
+    def record(self) -> dict[str, Any]:
+        return {"table": self.table, "on": [list(pair) for pair in self.on], "version": self.version}
+
+    def words(self, name: str, unit: str) -> str:
+        """Return what is public about rows without an owner, and with several."""
+        here = ", ".join(here for here, _ in self.on)
+        return (
+            f"Rows of {name} with no {here} in {self.table} are not counted; a row with several {unit} there"
+            " counts for each."
+        )
+
+
+@dataclass(frozen=True)
 class Declaration:
     """All public facts of a protected table."""
 
@@ -74,6 +94,7 @@ class Declaration:
     rows: int | None = None  # the number of rows of the table, if it is public
     most_rows_per_unit: int | None = None  # the most rows that any unit can have, in any data; no row is dropped
     block: RowBlocks | None = None  # rows by the calendar, each block with a budget of its own
+    owners: Owners | None = None  # the table that has the unit, if these rows do not
 
     def __post_init__(self) -> None:
         """Bound a unit by one row in one group if it can have no more: its rows need no learning."""
@@ -90,7 +111,7 @@ class Declaration:
         record = self._numbers()
         late = {name: number for name in NUMBERS_LATER if (number := record.pop(name)) is not None}
         columns = {name: _facts_record(facts, str, repr) for name, facts in sorted(self.columns.items())}
-        return {**record, "columns": columns, **late, **self._block()}
+        return {**record, "columns": columns, **late, **self._if_given()}
 
     def record(self) -> dict[str, Any]:
         """Return the declaration as JSON, with every type and key: a client refuses questions as the server does."""
@@ -98,10 +119,11 @@ class Declaration:
             name: _facts_record(facts, to_text, scalar_record) | {"scale": facts.scale, "digits": facts.digits}
             for name, facts in self.columns.items()
         }
-        return {**self._numbers(), "columns": columns, **self._block()}
+        return {**self._numbers(), "columns": columns, **self._if_given()}
 
-    def _block(self) -> dict[str, Any]:
-        return {} if self.block is None else {"block": self.block.record()}
+    def _if_given(self) -> dict[str, Any]:
+        given = {"block": self.block, "owners": self.owners}
+        return {name: each.record() for name, each in given.items() if each is not None}
 
     def _numbers(self) -> dict[str, Any]:
         given = {name: getattr(self, name) for name in ("neighbours", *NUMBERS, *NUMBERS_LATER)}
@@ -222,11 +244,16 @@ def declaration_from(record: Mapping[str, Any]) -> Declaration:
             neighbours=record["neighbours"],
             **{name: record[name] for name in (*NUMBERS, *NUMBERS_LATER)},
             block=RowBlocks(**record["block"]) if "block" in record else None,
+            owners=_owners_from(record["owners"]) if "owners" in record else None,
         )
     except (KeyError, TypeError, AttributeError):
         raise InvalidParameter(
             "this must be the declaration of a table, and is not\nhint: update tacit on one of the two ends"
         ) from None
+
+
+def _owners_from(record: Mapping[str, Any]) -> Owners:
+    return Owners(record["table"], tuple((here, there) for here, there in record["on"]), record["version"])
 
 
 def _facts_from(record: Mapping[str, Any]) -> ColumnFacts:

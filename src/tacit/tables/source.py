@@ -50,6 +50,16 @@ class Store(Protocol):
         """Let the server leave out rows that are not wanted; it may leave out fewer, and never others."""
 
 
+class Handed(Protocol):
+    """A view of a connection of ours, of which only the columns are read that a relation names."""
+
+    def reading(self, relation: sql.Relation) -> sql.Relation:
+        """Return the same relation over a view of these columns."""
+
+    def handing(self, relation: sql.Relation) -> sql.Relation:
+        """Return it over a view whose rows are handed over, of a size that the engine does not know."""
+
+
 class Opened(Protocol):
     """What was opened, and may have changed since."""
 
@@ -67,7 +77,7 @@ class Source:
     stem: str  # the table's name if the curator gives no other
     identity: str | None  # by which the ledger recognises the table; None for frames
     aliases: tuple[str, ...] = ()  # further identities of its parts: each file's path, and the file behind the path
-    files: tuple[HandedTable, ...] = ()  # Parquet files, and tables of servers: views whose rows may be handed over
+    files: tuple[Handed, ...] = ()  # Parquet files, and tables of servers: views whose rows may be handed over
     opened: tuple[Opened, ...] = ()  # if the rows are in files, or on a server
     written: tuple[str, ...] = ()  # the files whose time of last writing shows whether rows may have changed
     others: Mapping[str, str] = field(default_factory=dict)  # columns that cannot be read, with their type
@@ -103,7 +113,8 @@ class Source:
     @contextmanager
     def wanting(self, wanted: WantedRows | None) -> Iterator[None]:
         """Let a server leave out rows that are not wanted; only where the source is the stored table itself."""
-        is_stored = len(self.stores) == len(self.files) == 1 and self.table.equals(self.files[0].view)
+        (stored,) = self.files if len(self.stores) == len(self.files) == 1 else (None,)
+        is_stored = isinstance(stored, HandedTable) and self.table.equals(stored.view)
         with self.stores[0].wanting(wanted) if is_stored else nullcontext():
             yield
 

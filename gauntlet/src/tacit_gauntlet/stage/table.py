@@ -98,6 +98,11 @@ def same_people(first: Any, second: Any, **declared: Any) -> tuple[Table, Table]
     )
 
 
+def owned_by(owners: Table, rows: pa.Table, **declared: Any) -> Table:
+    """Return the protected table of rows that have their unit, and so their ledger and budget, in another."""
+    return protected(rows, unit=owners, **({"name": "lines", "budget": None, "ledger": None} | declared))
+
+
 def pandas() -> Any:
     """Return pandas, which the tests' environment has."""
     return importlib.import_module("pandas")

@@ -110,3 +110,39 @@ def pairs_without_end() -> Iterator[None]:
     """All rows of a unit on one side meet all of its rows on the other."""
     with planted("pairs of a unit", lambda _, right: right):
         yield
+
+
+def _pairs_changed(change: Any) -> Any:
+    """Return the join with owners, in which the pairs of a key and a person are changed first."""
+    joined = original("joined_with_owners")
+
+    def changed(rows: Any, owners: Any, on: Any, unit: str, columns: Any = None) -> Any:
+        return joined(rows, change(owners, [there for _, there in on], unit), on, unit, columns)
+
+    return changed
+
+
+@mutant("the first owner has the row", killed_by="S72", published="a key's owner is any row's, where several have it")
+@contextmanager
+def first_owner() -> Iterator[None]:
+    """Whoever has the greatest id of a key's owners has its rows: a newcomer takes them from another."""
+
+    def first(owners: Any, keys: list[str], unit: str) -> Any:
+        return owners.group_by(keys).agg(**{unit: owners[unit].max()})
+
+    with planted("joined_with_owners", _pairs_changed(first)):
+        yield
+
+
+@mutant("a shared row is nobody's", killed_by="S72", published="a row with two owners is dropped: one hides others'")
+@contextmanager
+def shared_is_nobodys() -> Iterator[None]:
+    """A key with two owners has none: a newcomer's claim takes away the rows of others."""
+
+    def alone(owners: Any, keys: list[str], unit: str) -> Any:
+        known = owners.filter([owners[unit].notnull()])
+        counted = known.group_by(keys).agg(**{unit: known[unit].max(), "least": known[unit].min()})
+        return counted.filter([counted[unit] == counted["least"]])
+
+    with planted("joined_with_owners", _pairs_changed(alone)):
+        yield

@@ -128,12 +128,12 @@ def joined_tables(size: Size) -> Evidence:
             found = [visits.sql(sql, tables=[people, wards], between={"s": (0, 4)}) for visits, people in tables]
             before, after = (exact_cells(question) for question in found)
         pairs += count
-        broken += _moved_too_far(found[0], before, after, sql)
+        broken += moved_too_far(found[0], before, after, sql)
     broken += [*_doubled_rows(), *_other_rows(), *_shared_rows(salts=12)]
     return Evidence(passed=not broken, details={"pairs": pairs, "questions": len(asked), "moved too far": broken[:5]})
 
 
-def _moved_too_far(question: Question, before: list[Cells], after: list[Cells], sql: str) -> list[str]:
+def moved_too_far(question: Question, before: list[Cells], after: list[Cells], sql: str) -> list[str]:
     """Return the worlds whose newcomer moved a release further than its plan says."""
     broken = []
     for left, right, release in zip(before, after, plan_of(question).releases, strict=True):

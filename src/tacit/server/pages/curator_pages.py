@@ -227,12 +227,13 @@ class CuratorPages:
             sources=await self.desk.aside(lambda: curating.files_under(self.desk)),
             done=done,
             tables=list(self.desk.file.tables),
+            units=self.desk.file.units(),
         )
 
 
 def declaration_of(form: FormData) -> dict[str, Any]:
     """Return what the form declares, as the API takes it."""
-    record: dict[str, Any] = _filled(form, "name", "source", "unit", "hold")
+    record: dict[str, Any] = _filled(form, "name", "source", "unit", "via", "hold")
     budget = _filled(form, "epsilon", "delta")
     if budget:
         record["budget"] = budget | _filled(form, "period")
