@@ -17,8 +17,8 @@ def results() -> Iterator[Result]:
     from tacit.accounting.amplify import poisson_sample, sampled, sampled_pair
     from tacit.accounting.pair import pair_of
     from tacit.accounting.pld import Total
+    from tacit.numbers import working_precision
     from tacit.privacy.loss import GaussianNoise, LaplaceNoise
-    from tacit.privacy.rounding import working_precision
 
     laplace = LaplaceNoise(Fraction(100 * STEPS), Fraction(STEPS))
     gaussian = GaussianNoise(Fraction(30 * STEPS), Fraction(STEPS**2))

@@ -16,8 +16,8 @@ from bench.measure import Figure, Result
 from tacit.answer.columns import noisy_columns
 from tacit.asking import Question
 from tacit.exact import ExactTable
+from tacit.numbers import decimal_meaning
 from tacit.plan.plan import Plan
-from tacit.privacy.number import decimal_meaning
 from tacit.release.noisy import release
 
 PEOPLE = 1_000_000

@@ -15,7 +15,7 @@ from bench.measure import Figure, Result
 from tacit.answer.columns import noisy_columns
 from tacit.asking import Table
 from tacit.exact import ExactTable
-from tacit.privacy.number import decimal_meaning
+from tacit.numbers import decimal_meaning
 from tacit.release.noisy import release
 
 PEOPLE = 20_000

@@ -126,7 +126,7 @@ PLANTED: list[tuple[Rule, Tree]] = [
     (secrets.secret_names, {"plan/planner.py": "def f(epsilon):\n    exact_epsilon = epsilon\n"}),
     (secrets.secret_names, {"answer/text.py": "def show(table):\n    return table.exact_sums\n"}),
     (secrets.secret_names, {"local/domain.py": "def text(*, exact_length): ...\n"}),
-    (secrets.secret_names, {"privacy/loss.py": "from tacit.privacy.rounding import exact_rational\n"}),
+    (secrets.secret_names, {"privacy/loss.py": "from tacit.numbers import exact_rational\n"}),
     (
         secrets.secret_names,
         {"__init__.py": "__all__ = ['Laplace']\n", "noise/mechanism.py": "class Laplace:\n    exact_scale: int\n"},

@@ -27,4 +27,6 @@ def is_public(parts: list[str]) -> bool:
     if len(parts) > 2 or parts[0] not in LEVEL:
         return False
     room = import_module(f"tacit.{parts[0]}")
-    return parts[1] in (dir(room) if parts[0] == "errors" else stated_names(Path(room.__file__ or "").read_text()))
+    return parts[1] in (
+        dir(room) if parts[0] in {"errors", "numbers"} else stated_names(Path(room.__file__ or "").read_text())
+    )

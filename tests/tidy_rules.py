@@ -32,7 +32,7 @@ LAYERS = (
     ("noise",),
     ("accounting", "options"),
     ("privacy",),
-    ("arrow_frames", "files", "hold", "json_wire", "memory", "pictures", "typed_sql"),
+    ("arrow_frames", "files", "hold", "json_wire", "memory", "numbers", "pictures", "typed_sql"),
     ("errors", "system"),
 )
 LEVEL = {name: len(LAYERS) - row for row, names in enumerate(LAYERS) for name in names}
@@ -41,12 +41,12 @@ LEVEL = {name: len(LAYERS) - row for row, names in enumerate(LAYERS) for name in
 ROOT_USERS = {"cli", "server", "auditing", "learning"}
 
 ENGINE_WALL = {"noise", "selection"}
-RELEASE_MAY = {"exact", "plan", "noise", "selection", "privacy", "errors", "release"}
+RELEASE_MAY = {"exact", "plan", "noise", "selection", "privacy", "numbers", "errors", "release"}
 # What is printed or drawn is made of what was released: these rooms see no row and no secret sum.
 PRINTING = {"answer", "forecast", "pictures"}
 SECRET_MODULES = ("tacit.exact", "tacit.engine", "tacit.tables")
 SECRET_NAMES = {"ExactTable", "ExactIntegers", "GroupedSteps"}
-LEDGER_MAY = {"privacy", "accounting", "errors", "ledger", "system"}
+LEDGER_MAY = {"privacy", "accounting", "numbers", "errors", "ledger", "system"}
 # Rooms that the core does without: it never imports them, and the command line and the root only when one is asked for.
 OPTIONAL = {"learning", "server", "remote", "local", "auditing"}
 # Verbs of a table that an optional room carries out: it is loaded when the verb is called.
@@ -56,6 +56,7 @@ LOCAL_MAY = {
     "noise",
     "accounting",
     "privacy",
+    "numbers",
     "files",
     "hold",
     "json_wire",
@@ -124,7 +125,7 @@ FACE_NAMES_MAX = {
     "noise": 29,
     "pictures": 29,  # pages draw without a file, in the page's theme and narrow; channels of fields
     "plan": 110,  # pairs; counts that run on; levels; found groups; several questions; what models read, lack; chosen
-    "privacy": 75,  # amounts of loss with two digits; a budget per period
+    "privacy": 38,
     "query": 121,  # SQL of clients; written forms; marginals, others; questions as JSON; relations, joins, asides
     "release": 9,  # keys as facts keep them; a choice among sums too; a round of learning is integers without a table
     "selection": 16,

@@ -24,8 +24,8 @@ def tacit():
     from tacit.accounting.amplify import poisson_sample, sampled, sampled_pair
     from tacit.accounting.pair import pair_of
     from tacit.accounting.pld import Total
+    from tacit.numbers import working_precision
     from tacit.privacy.loss import GaussianNoise, LaplaceNoise
-    from tacit.privacy.rounding import working_precision
 
     steps = 2**20
     laplace = LaplaceNoise(Fraction(100 * steps), Fraction(steps))

@@ -24,7 +24,7 @@ def tacit(values):
 
     import tacit as library
     from tacit.answer.columns import noisy_columns
-    from tacit.privacy.number import decimal_meaning
+    from tacit.numbers import decimal_meaning
     from tacit.release.noisy import release
 
     people = library.table(

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.numbers import Integers, Wholes, combined, wholes
 from tacit.plan import Measured, Part, PartKind, Plan, weights_of_part
-from tacit.privacy import Integers, Wholes, combined, wholes
 from tacit.query import Scalar
 
 Steps = NDArray[Any]  # integers of 32 bits or more

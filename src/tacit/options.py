@@ -12,7 +12,7 @@ from typing import Any
 
 from tacit.errors import InvalidParameter
 from tacit.json_wire import read_json, write_json
-from tacit.privacy import Number, decimal_meaning, to_text
+from tacit.numbers import Number, decimal_meaning, to_text
 
 BODY_BYTES_MAX = 1 << 20
 NAMES_MAX = 1_000  # in one object of a body

@@ -12,8 +12,8 @@ from tacit.accounting.amplify import amplified, poisson_sample, sampled_pair, sh
 from tacit.accounting.composition import compose
 from tacit.accounting.pld import Total
 from tacit.errors import InvalidParameter
+from tacit.numbers import working_precision
 from tacit.privacy.loss import ApproximateLoss, PureLoss, SubsampledGaussian, ZcdpLoss
-from tacit.privacy.rounding import working_precision
 from tests.accounting import oracle
 
 STEPS = 2**20

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tacit.accounting import convert
 from tacit.errors import InvalidParameter
+from tacit.numbers import downward
 from tacit.privacy.loss import ApproximateLoss, PureLoss, RenyiLoss, ZcdpLoss, epsilon, renyi, rho
-from tacit.privacy.rounding import downward
 from tests.accounting.oracle import real
 
 MILLIONTH = Fraction(1, 10**6)

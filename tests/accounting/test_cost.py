@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tacit.accounting import cost
 from tacit.accounting.convert import pure_to_zcdp
 from tacit.errors import InvalidParameter
+from tacit.numbers import downward
 from tacit.privacy.loss import Event, ExponentialChoice, GaussianNoise, KeyThreshold, LaplaceNoise, PureChoice, ZcdpLoss
-from tacit.privacy.rounding import downward
 from tests.accounting import oracle
 
 MILLIONTH = Fraction(1, 10**6)

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from tacit.accounting import cost, pair, pld
 from tacit.accounting.pair import Curve, Lattice, Normal, Pair, pair_of
 from tacit.accounting.pld import Total
+from tacit.numbers import ball, working_precision
 from tacit.privacy.loss import Event, ExponentialChoice, GaussianNoise, KeyThreshold, LaplaceNoise, PureChoice
-from tacit.privacy.rounding import ball, working_precision
 from tests.accounting import oracle
 
 MILLION = Fraction(1, 10**6)

@@ -9,8 +9,8 @@ from flint import arb
 
 from tacit.accounting import cost
 from tacit.accounting.cost import Smoothing
+from tacit.numbers import working_precision
 from tacit.privacy.loss import ExponentialChoice, GaussianNoise, KeyThreshold
-from tacit.privacy.rounding import working_precision
 
 SHAPES = [(2,), (1, 1), (1, 1, 1), (2, 1), (1, 1, 1, 1), (2, 2), (3,), (3, 1), (2, 2, 1)]
 

@@ -8,8 +8,8 @@ import pytest
 from flint import arb
 
 from tacit.answer.noise_sums import nearest_bound, weighted_bound, weighted_bounds, whole_sum_bound
+from tacit.numbers import ball, nearest_float, working_precision
 from tacit.privacy.law import GaussianLaw, LaplaceLaw
-from tacit.privacy.rounding import ball, nearest_float, working_precision
 
 LEVELS = [Fraction(1, 2), Fraction(95, 100), Fraction(999, 1000)]
 

@@ -10,9 +10,9 @@ import pytest
 
 import tacit
 from tacit.forecast.target import useless_words
+from tacit.numbers import show
 from tacit.plan import CountRows, Vector
 from tacit.plan.bounds.scaling import Outlook
-from tacit.privacy import show
 from tacit.query import Call, Column, PostProcessing, Value
 from tests.answer.scaled_plans import scaled_plan
 

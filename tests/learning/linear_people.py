@@ -26,8 +26,8 @@ from tacit.learning.linear_fit import (
     shrunk,
     target_of,
 )
+from tacit.numbers import Floats, Integers
 from tacit.plan import UNIT, Moments
-from tacit.privacy import Floats, Integers
 
 WARDS = ("A", "B", "C", "D")
 COLUMNS: dict[str, dict[str, Any]] = {

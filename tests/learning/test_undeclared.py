@@ -66,7 +66,7 @@ def test_a_table_of_which_nothing_is_declared_is_fitted():
     assert right.mean() > 0.8  # 0.88 without noise; ± 0.005 of noise
     assert "which values ward has" in str(people.facts)
     # within the epsilon that was asked for; keys round up in the seventh digit
-    assert sum(float(tacit.privacy.from_text(each["epsilon"])) for each in entries(people)) <= LARGE + 1e-5
+    assert sum(float(tacit.numbers.from_text(each["epsilon"])) for each in entries(people)) <= LARGE + 1e-5
 
 
 def test_what_was_learned_serves_later_fits_and_the_same_fit_is_free():

@@ -11,9 +11,9 @@ import pytest
 import tacit
 from tacit.accounting.filter import ZERO_CHARGE, charge_of, rule_of
 from tacit.errors import BudgetExceeded
+from tacit.numbers import show
 from tacit.plan.planner import make_plan, make_spend
 from tacit.privacy.loss import epsilon
-from tacit.privacy.number import show
 from tacit.query.sql.questions import parse_query
 from tacit.tables.schema import ColumnFacts, Declaration
 

@@ -17,7 +17,7 @@ from tacit.local.protocols.subset import draw_sets, share_table, sizes_of
 from tacit.local.protocols.unary import Permanent, count_columns
 from tacit.local.survey import Attributes
 from tacit.noise.bits import Keystream
-from tacit.privacy.rounding import ball, certainly_less
+from tacit.numbers import ball, certainly_less
 from tacit_gauntlet.stage.local import exact_laws
 from tacit_gauntlet.stage.local_laws import law_of
 

@@ -10,8 +10,8 @@ from flint import arb
 
 import tacit
 from tacit.errors import InvalidParameter
+from tacit.numbers import ball, certainly_less, working_precision
 from tacit.privacy.loss import PureChoice
-from tacit.privacy.rounding import ball, certainly_less, working_precision
 from tacit_gauntlet.stage.local import wrong_reports
 from tacit_gauntlet.stage.statistic import FALSE_ALARM, chi_square_fit
 

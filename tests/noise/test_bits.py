@@ -16,7 +16,7 @@ from tacit.noise.bits import Keystream, fresh_bytes
 from tacit.noise.coins import Bernoulli
 from tacit.noise.gaussian import DiscreteGaussian
 from tacit.noise.laplace import DiscreteLaplace, laplace_tables
-from tacit.privacy.rounding import working_precision
+from tacit.numbers import working_precision
 from tacit_gauntlet.stage.processes import in_forks, wide_numbers
 
 DRAWERS = [DiscreteLaplace.sample, DiscreteGaussian.sample, Bernoulli.sample]

@@ -11,7 +11,7 @@ from tacit.errors import InvalidParameter
 from tacit.local.protocols.protocol import kept_chance
 from tacit.noise import coins
 from tacit.noise.bits import Keystream
-from tacit.privacy.rounding import ball, certainly_less
+from tacit.numbers import ball, certainly_less
 from tacit_gauntlet.stage.local import EveryWord
 from tacit_gauntlet.stage.statistic import FALSE_ALARM, binomial_at_least, binomial_at_most
 

@@ -13,8 +13,8 @@ import tacit
 from tacit.accounting.cost import delta_at, pure_epsilon, zcdp
 from tacit.errors import InvalidParameter, TacitError
 from tacit.noise.laplace import DiscreteLaplace
+from tacit.numbers import show
 from tacit.privacy.law import SCALE_MAX, SCALE_MIN, GaussianLaw, LaplaceLaw
-from tacit.privacy.number import show
 from tests.noise import oracle
 
 epsilons = st.fractions(min_value=Fraction(1, 1000), max_value=20, max_denominator=1000)

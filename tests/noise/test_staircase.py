@@ -12,9 +12,9 @@ from tacit.accounting.cost import delta_at, epsilon_at, pure_epsilon, renyi, zcd
 from tacit.answer.columns import noisy_columns
 from tacit.exact import ExactTable
 from tacit.noise.laplace import DiscreteStaircase, level_table
+from tacit.numbers import ball
 from tacit.privacy.law import LaplaceLaw, StaircaseLaw, staircase_for
 from tacit.privacy.loss import PureChoice, StaircaseNoise, event_from_dict, event_to_dict
-from tacit.privacy.rounding import ball
 from tacit.release.noisy import release
 from tacit_gauntlet.stage.enumeration import edges_of, wrong_paths
 from tacit_gauntlet.stage.statistic import clopper_pearson_upper

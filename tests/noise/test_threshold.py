@@ -13,7 +13,7 @@ from tacit.errors import TacitError
 from tacit.noise.gaussian import DiscreteGaussian, WideGaussian, gaussian_sampler, gaussian_table
 from tacit.noise.laplace import DigitTables, DiscreteLaplace, _digit_table, _top_table, laplace_tables
 from tacit.noise.threshold import ThresholdTable, certain_thresholds, floors_one_by_one
-from tacit.privacy import ball
+from tacit.numbers import ball
 from tacit_gauntlet.stage.enumeration import GivenBits, OutOfBits
 from tests.noise import oracle
 

@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tacit.privacy import number
-from tacit.privacy.number import combined, nearest_quotients, wholes
+from tacit import numbers
+from tacit.numbers import combined, nearest_quotients, wholes
 
 EDGES = st.sampled_from([0, 1, -1, 2**31, 2**62, -(2**62), 2**63 - 1, -(2**63), 2**63, 2**64 - 1, 2**200])
 WHOLES = st.one_of(st.integers(-(2**70), 2**70), EDGES)
@@ -33,5 +33,5 @@ def test_what_fits_64_bits_is_added_in_64_bits():
 
 
 def test_adding_in_64_bits_without_looking_would_be_caught(monkeypatch):
-    monkeypatch.setattr(number, "largest", lambda values: 0)
+    monkeypatch.setattr(numbers, "largest", lambda values: 0)
     assert combined((1, [2**62]), (1, [2**62])).tolist() != [2**63]

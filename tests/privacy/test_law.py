@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.errors import InvalidParameter
+from tacit.numbers import nearest_float, working_precision
 from tacit.privacy import law as gaussian_law
 from tacit.privacy.law import GaussianLaw, LaplaceLaw, Law
-from tacit.privacy.rounding import nearest_float, working_precision
 from tests.accounting import oracle
 
 SCALES = [Fraction(1, 10), Fraction(1, 2), Fraction(1), Fraction(7, 3), Fraction(12)]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.errors import InvalidParameter, TacitError
-from tacit.privacy.number import (
+from tacit.numbers import (
     binary_meaning,
     decimal_meaning,
     from_text,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tacit.errors import InvalidParameter
 from tacit.noise.bits import Keystream
 from tacit.noise.coins import draw_below, draw_flips
-from tacit.privacy.rounding import ball, certain_floor, working_precision
+from tacit.numbers import ball, certain_floor, working_precision
 from tacit.selection import weights
 from tacit.selection.weights import ExactSums, draw_weighted
 from tacit_gauntlet.stage.enumeration import GivenBits, edges_of, wrong_paths

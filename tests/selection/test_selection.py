@@ -12,8 +12,8 @@ import tacit
 from tacit.accounting.cost import zcdp
 from tacit.errors import InvalidParameter
 from tacit.noise.bits import Keystream
+from tacit.numbers import ball, working_precision
 from tacit.privacy.loss import ExponentialChoice, PureChoice
-from tacit.privacy.rounding import ball, working_precision
 from tacit.selection.scores import SelectionTerms
 from tacit_gauntlet.stage.selection import (
     exponential_law,

@@ -6,7 +6,7 @@ import pytest
 from flint import arb
 
 import tacit
-from tacit.privacy.rounding import working_precision
+from tacit.numbers import working_precision
 from tacit.selection import selection
 from tacit_gauntlet.stage.selection import exponential_law, noisy_max_law, permute_and_flip_law
 

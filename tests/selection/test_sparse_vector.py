@@ -13,7 +13,7 @@ import pytest
 import tacit
 from tacit.errors import BudgetExceeded, InvalidParameter, TacitError
 from tacit.noise.bits import Keystream
-from tacit.privacy.rounding import working_precision
+from tacit.numbers import working_precision
 from tacit.selection.sparse_vector import Split, split_epsilon
 from tacit_gauntlet.stage.selection import above_threshold_law
 

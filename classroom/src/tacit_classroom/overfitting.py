@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.noise import DiscreteGaussian
+from tacit.numbers import Floats, Integers
 from tacit.pictures import (
     BLUE,
     GREEN,
@@ -30,7 +31,6 @@ from tacit.pictures import (
     side_by_side,
     write,
 )
-from tacit.privacy import Floats, Integers
 
 PEOPLE, FEATURES = 5_000, 5_000
 KEPT = (11, 51, 101, 201, 501)  # odd, so that a majority never ties

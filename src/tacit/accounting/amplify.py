@@ -22,11 +22,8 @@ from numpy.typing import NDArray
 from tacit.accounting.convert import require_chance
 from tacit.accounting.pair import DEVIATIONS, UNIT, Curve, smooth_gaussian
 from tacit.errors import InvalidParameter
-from tacit.privacy import (
-    ApproximateLoss,
+from tacit.numbers import (
     Number,
-    PureLoss,
-    SubsampledGaussian,
     as_rational,
     ball,
     decimal_meaning,
@@ -37,6 +34,7 @@ from tacit.privacy import (
     whole,
     working_precision,
 )
+from tacit.privacy import ApproximateLoss, PureLoss, SubsampledGaussian
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,6 +24,7 @@ from tacit.accounting.convert import require_chance
 from tacit.accounting.pair import Pair, TooFine, moves_nothing, pair_of
 from tacit.accounting.pld import Total
 from tacit.errors import InvalidParameter
+from tacit.numbers import Number, ball, decimal_meaning, shortened, show, upward, whole, within, working_precision
 from tacit.privacy import (
     ApproximateLoss,
     Event,
@@ -31,21 +32,12 @@ from tacit.privacy import (
     FailureChance,
     GaussianNoise,
     Loss,
-    Number,
     PureChoice,
     PureLoss,
     RenyiLoss,
     SubsampledGaussian,
     ZcdpLoss,
-    ball,
-    decimal_meaning,
     delta_meaning,
-    shortened,
-    show,
-    upward,
-    whole,
-    within,
-    working_precision,
 )
 
 # (epsilon, how many releases keep to it)

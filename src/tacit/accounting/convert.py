@@ -12,7 +12,8 @@ from fractions import Fraction
 from flint import arb
 
 from tacit.errors import InvalidParameter
-from tacit.privacy import TINY, ApproximateLoss, Loss, PureLoss, RenyiLoss, ZcdpLoss, ball, downward, show, upward
+from tacit.numbers import TINY, ball, downward, show, upward
+from tacit.privacy import ApproximateLoss, Loss, PureLoss, RenyiLoss, ZcdpLoss
 
 
 def pure_to_zcdp(epsilon: Fraction) -> Fraction:

@@ -31,6 +31,7 @@ from tacit.accounting.convert import (
     zcdp_to_epsilon,
 )
 from tacit.errors import InvalidParameter
+from tacit.numbers import ball, downward, positive, shortened, show, upward, working_precision
 from tacit.privacy import (
     SCALE_MIN,
     Event,
@@ -46,15 +47,8 @@ from tacit.privacy import (
     StaircaseNoise,
     SubsampledGaussian,
     ZcdpLoss,
-    ball,
-    downward,
     least_integer,
-    positive,
     scaled_erfc,
-    shortened,
-    show,
-    upward,
-    working_precision,
 )
 
 

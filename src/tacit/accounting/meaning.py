@@ -16,21 +16,8 @@ from flint import arb
 from tacit import privacy
 from tacit.accounting.convert import to_approximate
 from tacit.errors import InvalidParameter
-from tacit.privacy import (
-    ApproximateLoss,
-    Loss,
-    Number,
-    PureLoss,
-    RenyiLoss,
-    ZcdpLoss,
-    ball,
-    brief,
-    decimal_meaning,
-    downward,
-    show,
-    upward,
-    whole,
-)
+from tacit.numbers import Number, ball, brief, decimal_meaning, downward, show, upward, whole
+from tacit.privacy import ApproximateLoss, Loss, PureLoss, RenyiLoss, ZcdpLoss
 
 
 def for_group(loss: Loss, units: int) -> Loss:

@@ -26,6 +26,7 @@ from flint import arb
 from numpy.typing import NDArray
 
 from tacit.accounting import cost
+from tacit.numbers import ball, shortened, upper_end, upward, working_precision
 from tacit.privacy import (
     Event,
     ExponentialChoice,
@@ -37,11 +38,6 @@ from tacit.privacy import (
     PureChoice,
     StaircaseNoise,
     SubsampledGaussian,
-    ball,
-    shortened,
-    upper_end,
-    upward,
-    working_precision,
 )
 
 Reals = NDArray[np.float64]

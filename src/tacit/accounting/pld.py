@@ -39,7 +39,7 @@ from tacit.accounting.pair import (
     transform,
 )
 from tacit.errors import InvalidParameter
-from tacit.privacy import as_rational, ball, shortened, show, upper_end, upward, working_precision
+from tacit.numbers import as_rational, ball, shortened, show, upper_end, upward, working_precision
 
 TILTED_BITS = 128
 # Deviations of the tilted total that the window holds below its mean, and above. The part below wraps around to the

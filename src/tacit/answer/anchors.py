@@ -21,8 +21,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tacit.answer.noise_sums import law_bound, weighted_bound
+from tacit.numbers import Floats
 from tacit.plan import FEW_CELLS, FORESEEN_TIMES, NoisyRelease, Plan, Vector
-from tacit.privacy import Floats
 from tacit.release import NoisyTable
 
 # What was kept is taken to be at least this number of scales of its noise, which it exceeds except one time in 20.

@@ -44,6 +44,7 @@ from tacit.answer.error_bars import (
 from tacit.answer.moments import NoisyColumn, Number, is_scaled_moment, moment_column
 from tacit.answer.noise_sums import law_bound, nearest_bound, weighted_bound
 from tacit.answer.scaled_columns import at_least, is_scaled, scaled_column
+from tacit.numbers import FITS, FLOAT_EXACT, Floats, Wholes, combined, nearest_quotients, wholes
 from tacit.plan import (
     Correlation,
     CountDistinct,
@@ -63,7 +64,6 @@ from tacit.plan import (
     Variance,
     whole_of,
 )
-from tacit.privacy import FITS, FLOAT_EXACT, Floats, Wholes, combined, nearest_quotients, wholes
 from tacit.query import Column, Parts
 from tacit.release import NoisyTable
 

@@ -15,6 +15,7 @@ import numpy as np
 from tacit.answer.anchors import Anchor, anchors, fine_per_step, most_of_groups, vectors_of
 from tacit.answer.moments import ScaledMoment, is_scaled_moment
 from tacit.answer.scaled_columns import is_scaled
+from tacit.numbers import show
 from tacit.plan import (
     UNBOUNDED,
     Mean,
@@ -25,7 +26,6 @@ from tacit.plan import (
     Vector,
     people_beyond_ranges,
 )
-from tacit.privacy import show
 from tacit.query import name_of
 from tacit.release import NoisyTable
 

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.answer.noise_sums import single_bound, unit_sum_bound
+from tacit.numbers import FLOAT_EXACT, Flags, Floats, Wholes, combined, largest, nearest_float
 from tacit.plan import ROWS_SHARE, Measured, NoiseKind
-from tacit.privacy import FLOAT_EXACT, Flags, Floats, GaussianLaw, LaplaceLaw, Wholes, combined, largest, nearest_float
+from tacit.privacy import GaussianLaw, LaplaceLaw
 
 Ends = tuple[int | float, ...]
 

@@ -19,6 +19,7 @@ import numpy as np
 from tacit.answer.anchors import Anchor, Missing, fine_per_step, most_missing, shares_of, vectors_of
 from tacit.answer.error_bars import declared_range, sum_levels, unrounded_means, unrounded_variances
 from tacit.answer.noise_sums import law_bound, noise_bounds, weighted_bound
+from tacit.numbers import Flags, Floats, wholes
 from tacit.plan import (
     MEAN_SHARE,
     PART_OF_VARIANCE,
@@ -35,7 +36,6 @@ from tacit.plan import (
     Variance,
     indices,
 )
-from tacit.privacy import Flags, Floats, wholes
 from tacit.release import NoisyTable
 
 ScaledMoment = Variance | StandardDeviation | Covariance | Correlation

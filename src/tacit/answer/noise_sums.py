@@ -13,8 +13,9 @@ from functools import lru_cache
 
 import numpy as np
 
+from tacit.numbers import Floats
 from tacit.plan import NoiseKind, NoisyRelease
-from tacit.privacy import Floats, GaussianLaw, LaplaceLaw, Law
+from tacit.privacy import GaussianLaw, LaplaceLaw, Law
 
 # A probability treated as 0, and a generous bound on the rounding error of a transform (which is below 1e-11).
 NEVER = 1e-15

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from tacit.answer.text import TOTAL, key_labels
 from tacit.answer.totals import ADDED_UP, HELD
 from tacit.errors import InvalidParameter, QueryRefused, printable
-from tacit.privacy import brief, large_words, positive
+from tacit.numbers import brief, positive
+from tacit.privacy import large_words
 
 if TYPE_CHECKING:
     from tacit.answer.answer import Answer

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from tacit.answer.text import key_labels
 from tacit.files import path_of
+from tacit.numbers import Number
 from tacit.pictures import BLUE, ORANGE, Axis, Look, as_chart, decades, line_panel, side_by_side, write
-from tacit.privacy import Number
 
 if TYPE_CHECKING:
     from tacit.answer.answer import Answer

@@ -17,7 +17,7 @@ import numpy as np
 
 from tacit.answer.answer import Answer, AnswerInfo, AnswerRows
 from tacit.answer.noise_sums import SAFETY, normal_bound
-from tacit.privacy import Floats, Integers
+from tacit.numbers import Floats, Integers
 
 # How far off a float's last digit may be, twice: of the weights, and of their sums.
 ULPS = 2.0**-50

@@ -16,6 +16,7 @@ from tacit.answer.anchors import Anchor, fine_per_step, most_missing, shares_of,
 from tacit.answer.error_bars import on_grid
 from tacit.answer.moments import NoisyColumn
 from tacit.answer.noise_sums import law_bound, noise_bounds
+from tacit.numbers import Flags, Floats, Wholes, combined, nearest_quotients, wholes
 from tacit.plan import (
     PART_OF_MEAN,
     CountRows,
@@ -29,7 +30,6 @@ from tacit.plan import (
     Sum,
     Vector,
 )
-from tacit.privacy import Flags, Floats, Wholes, combined, nearest_quotients, wholes
 from tacit.release import NoisyTable
 
 ScaledOutput = CountRows | CountValues | CountUnits | Sum | Mean

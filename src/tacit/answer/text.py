@@ -22,8 +22,8 @@ from tacit.answer.computed import COMPUTED
 from tacit.answer.disclosure import LEARN_MORE, allowed_for, is_of_people, left_out, named, warning_of
 from tacit.answer.totals import ADDED_UP
 from tacit.errors import printable
+from tacit.numbers import brief
 from tacit.plan import Plan, smallest_shown
-from tacit.privacy import brief
 from tacit.query import PostProcessing
 from tacit.release import NoisyTable
 

@@ -20,8 +20,8 @@ import numpy as np
 from tacit.answer.columns import uncut_columns
 from tacit.answer.error_bars import on_grid
 from tacit.answer.moments import NoisyColumn
+from tacit.numbers import Flags, Floats, Integers
 from tacit.plan import CountRows, CountValues, NoisyRelease, Plan, Sum
-from tacit.privacy import Flags, Floats, Integers
 from tacit.release import NoisyTable
 
 ADDED_UP = (

@@ -16,8 +16,8 @@ import numpy as np
 
 from tacit.answer.answer import Answer, AnswerInfo, AnswerRows
 from tacit.answer.totals import cube_of, fit_cube, fitted_width, with_error
+from tacit.numbers import Floats
 from tacit.plan import ENTROPY_SLACK, CountRows, Plan
-from tacit.privacy import Floats
 from tacit.query import Call, Expression, PostProcessing, Scalar, Value
 from tacit.release import NoisyTable
 

@@ -16,8 +16,9 @@ from tacit.arrow_frames import as_pandas
 from tacit.errors import InvalidParameter, QueryRefused, did_you_mean, json_text, printable
 from tacit.forecast import Solved, learning_in_words, plan_in_words
 from tacit.ledger import Fit
+from tacit.numbers import show
 from tacit.plan import Plan, PlannedTogether, WantedFact
-from tacit.privacy import Loss, PureLoss, show
+from tacit.privacy import Loss, PureLoss
 from tacit.query import AggregateSpec, Column, Frame, public_declaration
 from tacit.query import count as count_of
 from tacit.query import mean as mean_of

@@ -22,8 +22,9 @@ from tacit.errors import InvalidParameter, printable
 from tacit.files import path_of
 from tacit.ledger import TRYOUT
 from tacit.noise import Keystream, draw_below
+from tacit.numbers import whole
 from tacit.plan import make_plan, make_spend
-from tacit.privacy import Loss, epsilon, whole
+from tacit.privacy import Loss, epsilon
 from tacit.query import INT_LEAST, INT_MOST, Aggregate, Column, Output, Query
 from tacit.tables import ColumnFacts, Declaration, keys_to_arrow
 

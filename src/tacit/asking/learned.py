@@ -14,6 +14,7 @@ from typing import Any, TypeVar, overload
 
 from tacit.errors import NOTHING_CHARGED, BudgetExceeded, InvalidParameter, LedgerError, QueryRefused, printable
 from tacit.ledger import Ledger, Receipt, StoredFact
+from tacit.numbers import Number, decimal_meaning, from_text, show, to_text
 from tacit.plan import (
     AT_MOST,
     AT_MOST_OF_TABLE,
@@ -30,7 +31,7 @@ from tacit.plan import (
     refuse_no_groups,
     standing_in,
 )
-from tacit.privacy import Event, Number, decimal_meaning, from_text, show, to_text
+from tacit.privacy import Event
 from tacit.query import (
     PLACES,
     Aggregate,

@@ -21,7 +21,8 @@ from tacit.errors import InvalidParameter, LedgerError, QueryRefused, did_you_me
 from tacit.hold import Hold, longest, read_hold
 from tacit.ledger import MEMORY, Ledger, RegisteredTable, TryOut, has_default_ledger, open_ledger
 from tacit.noise import fresh_bytes
-from tacit.privacy import Loss, LossPerPeriod, whole
+from tacit.numbers import whole
+from tacit.privacy import Loss, LossPerPeriod
 from tacit.query import Frame, key_value, kind_of_column, tables_named
 from tacit.tables import (
     FILE_NAME,

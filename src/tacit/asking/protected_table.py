@@ -27,8 +27,8 @@ from tacit.asking.verbs import Verbs
 from tacit.errors import InvalidParameter, QueryRefused, printable
 from tacit.hold import holding
 from tacit.ledger import Left
+from tacit.numbers import Number, whole
 from tacit.plan import make_spend
-from tacit.privacy import Number, whole
 from tacit.query import AggregateSpec, Frame, Query, Relation, SomeUnits, TableRows
 from tacit.tables import PublicTable
 

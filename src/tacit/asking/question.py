@@ -39,6 +39,7 @@ from tacit.forecast import (
 )
 from tacit.hold import holding, longest, read_hold
 from tacit.ledger import Asker
+from tacit.numbers import Number, show
 from tacit.plan import (
     Fact,
     Plan,
@@ -49,7 +50,7 @@ from tacit.plan import (
     make_spend,
     read_weights,
 )
-from tacit.privacy import ApproximateLoss, Loss, Number, PureLoss, large_words, show
+from tacit.privacy import ApproximateLoss, Loss, PureLoss, large_words
 from tacit.query import (
     Branch,
     Column,

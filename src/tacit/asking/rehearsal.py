@@ -16,7 +16,8 @@ from tacit.asking.session import Session
 from tacit.asking.united_question import Several
 from tacit.errors import InvalidParameter, LargeEpsilonWarning, QueryRefused
 from tacit.ledger import TRYOUT, Ledger, has_default_ledger, open_ledger
-from tacit.privacy import ApproximateLoss, Number, PureLoss, decimal_meaning, epsilon, positive
+from tacit.numbers import Number, decimal_meaning, positive
+from tacit.privacy import ApproximateLoss, PureLoss, epsilon
 from tacit.tables import open_source, read_columns
 
 if TYPE_CHECKING:

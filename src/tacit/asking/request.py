@@ -29,8 +29,9 @@ from tacit.asking.session import Session
 from tacit.errors import DeadRequest, InvalidParameter
 from tacit.hold import past_the_charge
 from tacit.ledger import Asker, BudgetRoom, Fit, Left, Receipt, StoredAnswer
+from tacit.numbers import float_below
 from tacit.plan import NO_FACTS, Fact, Facts, Plan, PlannedTogether, Spend, WantedFact, refuse_no_groups
-from tacit.privacy import Event, Loss, float_below
+from tacit.privacy import Event, Loss
 from tacit.release import NoisyTable, basis_in, stamp_in
 
 Judge = Callable[[Sequence[Plan]], None]  # refuses plans before they are charged

@@ -11,6 +11,7 @@ from typing import Any
 from tacit.asking.learned import asked_key, basis_of, facts_at, plan_on
 from tacit.asking.session import Session
 from tacit.errors import QueryRefused
+from tacit.numbers import from_text, to_text
 from tacit.plan import (
     NO_FACTS,
     Fact,
@@ -26,7 +27,6 @@ from tacit.plan import (
     question_key,
     spends_of,
 )
-from tacit.privacy import from_text, to_text
 from tacit.query import PostProcessing, Query
 from tacit.release import NoisyTable
 

@@ -22,8 +22,9 @@ from tacit.asking.session import Session, noise_for
 from tacit.errors import InvalidParameter, QueryRefused, did_you_mean, printable
 from tacit.hold import holding, past_the_charge, wait_to_write
 from tacit.ledger import Fit, Receipt, Step
+from tacit.numbers import Number, brief, confidence_meaning, from_text, to_text, whole
 from tacit.plan import DAYS_MOST, RunningPlan
-from tacit.privacy import ApproximateLoss, GaussianNoise, Number, brief, confidence_meaning, from_text, to_text, whole
+from tacit.privacy import ApproximateLoss, GaussianNoise
 from tacit.query import Column
 from tacit.release import release_integers
 from tacit.tables import RowBlocks, blocks_between, zone_of

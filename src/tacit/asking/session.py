@@ -54,18 +54,9 @@ from tacit.exact import all_groups
 from tacit.hold import longest
 from tacit.ledger import Asker, Learning, Ledger, RegisteredTable
 from tacit.noise import fresh_bytes
+from tacit.numbers import Number, shortened, show
 from tacit.plan import Fact, Plan, Spend, WantedFact, make_spend
-from tacit.privacy import (
-    SCALE_MAX,
-    SCALE_MIN,
-    ApproximateLoss,
-    GaussianNoise,
-    Loss,
-    Number,
-    delta_meaning,
-    shortened,
-    show,
-)
+from tacit.privacy import SCALE_MAX, SCALE_MIN, ApproximateLoss, GaussianNoise, Loss, delta_meaning
 from tacit.query import (
     Expression,
     Query,

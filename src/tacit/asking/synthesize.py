@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tacit.asking.learned import Learn
-from tacit.privacy import Number
+from tacit.numbers import Number
 
 if TYPE_CHECKING:
     from tacit.asking.protected_table import Table

@@ -15,8 +15,8 @@ from tacit.asking.verbs import rows_most, rows_of_people
 from tacit.errors import QueryRefused
 from tacit.forecast import Solved, errors_in_words, learning_in_words, plan_in_words, useless_line
 from tacit.hold import longest
+from tacit.numbers import Number
 from tacit.plan import Plan, PlannedTogether
-from tacit.privacy import Number
 from tacit.query import Branch, Compound, Query, adds_up
 from tacit.release import NoisyTable
 

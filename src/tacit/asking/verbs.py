@@ -26,8 +26,8 @@ from tacit.asking.session import Session
 from tacit.errors import InvalidParameter, QueryRefused, TacitError, unknown_name
 from tacit.forecast import PEOPLE, ROWS_MOST, Wanted, closer_words, expected_error, useless_line
 from tacit.hold import Hold
+from tacit.numbers import Number, confidence_meaning, decimal_meaning
 from tacit.plan import CountRows, CountUnits, CountValues, Plan, Quantile, make_plan
-from tacit.privacy import Number, confidence_meaning, decimal_meaning
 from tacit.query import AggregateSpec, Col, Frame, PostProcessing, QuantileOf, Query
 from tacit.tables import Declaration
 

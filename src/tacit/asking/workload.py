@@ -15,8 +15,8 @@ from tacit.asking.request_parts import RequestParts
 from tacit.asking.verbs import QuestionCall
 from tacit.errors import InvalidParameter, QueryRefused
 from tacit.forecast import Goal, Solved, Wanted, least_epsilon
+from tacit.numbers import Number
 from tacit.plan import Plan, read_weights, rounded_shares
-from tacit.privacy import Number
 from tacit.query import Query
 from tacit.release import NoisyTable
 

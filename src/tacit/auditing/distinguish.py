@@ -14,7 +14,7 @@ import numpy as np
 
 from tacit.auditing.lower_bound import Tally, chernoff_lower, chernoff_upper
 from tacit.auditing.outcome import Outcomes
-from tacit.privacy import Flags, Floats, Integers
+from tacit.numbers import Flags, Floats, Integers
 
 BINS_MOST = 256
 VALUES_MOST = 4096

@@ -18,7 +18,8 @@ from tacit.auditing.lower_bound import Bets, gaussian_epsilon, gaussian_exceeds,
 from tacit.auditing.outcome import Outcomes, read_outcomes
 from tacit.auditing.result import AuditResult, Finding, make_figure
 from tacit.errors import InvalidParameter
-from tacit.privacy import Number, confidence_meaning, decimal_meaning, delta_meaning, whole
+from tacit.numbers import Number, confidence_meaning, decimal_meaning, whole
+from tacit.privacy import delta_meaning
 
 EVENTS_TESTED = 3
 # The bets on a slow callable are shared by this many events.

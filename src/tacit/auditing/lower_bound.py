@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from tacit.accounting import continuous_gaussian_delta
 from tacit.errors import InvalidParameter
-from tacit.privacy import (
+from tacit.numbers import (
     Floats,
     Number,
     as_rational,

@@ -23,8 +23,9 @@ from tacit.errors import InvalidParameter
 from tacit.exact import ROWS, UNITS, ExactTable
 from tacit.local import FREQUENCIES, LocalProtocol, MeanResponse, Permanent
 from tacit.noise import DiscreteGaussian, DiscreteStaircase, Keystream
+from tacit.numbers import Number, confidence_meaning, decimal_meaning, positive, whole
 from tacit.plan import make_plan, make_spend
-from tacit.privacy import Number, confidence_meaning, decimal_meaning, delta_meaning, positive, staircase_for, whole
+from tacit.privacy import delta_meaning, staircase_for
 from tacit.privacy import epsilon as loss_of
 from tacit.query import parse_query
 from tacit.selection import Rate, Selection, Target, answer_runs, draw_quantiles, pick, pick_all

@@ -23,18 +23,9 @@ from tacit.auditing.outcome import read_outcomes
 from tacit.auditing.result import AuditResult, Finding
 from tacit.errors import InvalidParameter
 from tacit.learning import Rounds
+from tacit.numbers import Floats, Integers, Number, confidence_meaning, whole
 from tacit.plan import CodedPlan
-from tacit.privacy import (
-    ApproximateLoss,
-    Floats,
-    GaussianNoise,
-    Integers,
-    Loss,
-    Number,
-    confidence_meaning,
-    delta_meaning,
-    whole,
-)
+from tacit.privacy import ApproximateLoss, GaussianNoise, Loss, delta_meaning
 from tacit.privacy import epsilon as loss
 
 if TYPE_CHECKING:

@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 
 from tacit.errors import InvalidParameter
 from tacit.exact import ExactTable
+from tacit.numbers import Floats, Integers
 from tacit.plan import Plan
-from tacit.privacy import Floats, Integers
 from tacit.release import NoisyTable, release
 
 NUMBERS_MOST = 64

@@ -25,8 +25,8 @@ from tacit.auditing.result import AuditResult
 from tacit.engine import ExecutionPath, open_engine
 from tacit.errors import EngineError, InvalidParameter, json_text
 from tacit.exact import UNITS, ExactTable, GroupedSteps, added_to_levels
+from tacit.numbers import Number, confidence_meaning, whole
 from tacit.plan import NoisyRelease, Plan, PlannedLevel, QuantileDraw, Sensitivity
-from tacit.privacy import Number, confidence_meaning, whole
 from tacit.query import Query
 from tacit.release import NoisyTable, release
 from tacit.tables import Declaration, open_source

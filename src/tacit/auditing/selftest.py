@@ -31,8 +31,9 @@ from tacit.noise import (
     keystream_is_as_published,
     laplace_tables,
 )
+from tacit.numbers import Words
 from tacit.plan import Plan, Spend, make_plan
-from tacit.privacy import PureChoice, PureLoss, Words
+from tacit.privacy import PureChoice, PureLoss
 from tacit.query import Frame, count, count_units, mean
 from tacit.tables import Declaration, open_source, read_columns
 

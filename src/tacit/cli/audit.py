@@ -144,7 +144,7 @@ def audit_ask(options: AskOptions) -> None:
     --rows-per-unit 3 --groups-per-unit 2 --budget 2 --delta 1e-6 --epsilon 1`
     """
     from tacit.auditing import audit_plan
-    from tacit.privacy import confidence_meaning
+    from tacit.numbers import confidence_meaning
 
     check_output(options)
     if options.format not in ("table", "json"):

@@ -54,7 +54,7 @@ def tradeoff(
     check_plot(plot)
     share = error
     if error is not None and error.strip().endswith("%"):
-        from tacit.privacy import decimal_meaning
+        from tacit.numbers import decimal_meaning
 
         share = str(decimal_meaning(error.strip().rstrip("%"), name="error") / 100)
     found = solve(

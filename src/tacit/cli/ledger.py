@@ -283,7 +283,7 @@ def _learned_first(ledger: "Ledger", answer: "Entry | None") -> "list[Entry]":
 
 def _one_epsilon(charge: "Entry", learned: "Sequence[Entry]") -> str:
     """Return what a call was asked for as one epsilon, where all of it has one."""
-    from tacit.privacy import from_text, show
+    from tacit.numbers import from_text, show
 
     amounts = [each.record["epsilon"] for each in (charge, *learned)]
     return "" if None in amounts else f"; together ε = {show(sum(map(from_text, amounts), from_text('0')))}"
@@ -304,7 +304,7 @@ def question_lines(words: str | None, shown: str | None) -> list[str]:
 
 def _sums(record: dict[str, Any]) -> str:
     """Return what a charge adds to each of the ledger's sums."""
-    from tacit.privacy import from_text, show
+    from tacit.numbers import from_text, show
 
     signs = {"epsilon": "ε", "rho": "ρ", "delta": "δ of thresholds", "delta_noise": "δ of noise"}
     found = {sign: from_text(record[name]) for name, sign in signs.items() if record[name] is not None}
@@ -369,7 +369,7 @@ def note(
 def verified(path: Path) -> str:
     """Return what a certificate certifies, as text, after checking all of it."""
     from tacit.ledger import verify_certificate
-    from tacit.privacy import from_text, read_json, show
+    from tacit.numbers import from_text, read_json, show
 
     try:
         record = read_json(read_small(path, bytes_max=CERTIFICATE_BYTES_MAX))

@@ -146,7 +146,7 @@ def _collect(files: Sequence[Path], *, deduplicate: bool) -> "Collector":
 
 
 def _worst(found: Any, fakes: str) -> str:
-    from tacit.privacy import decimal_meaning
+    from tacit.numbers import decimal_meaning
 
     share = float(decimal_meaning(fakes, name="fakes"))
     if not 0 <= share <= 1 or not hasattr(found, "poisoning"):

@@ -373,7 +373,7 @@ def column_kinds(source: "Source", columns: dict[str, dict[str, Any]]) -> dict[s
 
 def read_key(column: str, text: str, kind: str) -> Any:
     """Return a key as its column's type; on a command line everything is text."""
-    from tacit.privacy import decimal_meaning
+    from tacit.numbers import decimal_meaning
 
     if kind == "bool" and text.lower() in ("true", "false"):
         return text.lower() == "true"

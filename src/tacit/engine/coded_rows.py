@@ -25,6 +25,7 @@ from tacit.engine.residuals import (
 from tacit.errors import InvalidParameter
 from tacit.exact import ExactIntegers
 from tacit.memory import memory_limit, spill_folder
+from tacit.numbers import Integers
 from tacit.plan import (
     SUMS_MOST,
     UNIT,
@@ -40,7 +41,6 @@ from tacit.plan import (
     SquaredErrors,
     count_moves_squared,
 )
-from tacit.privacy import Integers
 from tacit.query import INT_MOST
 from tacit.system import cores
 

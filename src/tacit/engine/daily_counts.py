@@ -14,8 +14,8 @@ from tacit import typed_sql as sql
 from tacit.engine.expression import constant, to_sql
 from tacit.engine.relation import UNIT, belongs_to_someone, unit_value
 from tacit.exact import ExactIntegers
+from tacit.numbers import Integers
 from tacit.plan import RunningPlan
-from tacit.privacy import Integers
 from tacit.query import Kind, Value, columns_of
 
 DAY, COUNTED = "day", "counted"

@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tacit.engine.kernel.coding import as_words, bytes_of, is_null, is_number
-from tacit.privacy import Words
+from tacit.numbers import Words
 from tacit.system import read_at, write_at
 
 Records = NDArray[np.uint64]  # (record, word)

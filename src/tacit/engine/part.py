@@ -34,8 +34,8 @@ from tacit.engine.patience.patient_path import PatientQuestion, key_values
 from tacit.engine.relation import grouped, listed_keys
 from tacit.exact import ExactTable, GroupedSteps, distinct_name, key_name
 from tacit.memory import memory_limit, spill_folder
+from tacit.numbers import Words
 from tacit.plan import CodedPlan, Plan
-from tacit.privacy import Words
 from tacit.query import Relation, Scalar, TableRows
 from tacit.tables import ColumnFacts, Declaration, PublicTable, Source, open_source, to_scalar
 

@@ -29,8 +29,8 @@ from tacit.exact import (
     total_name,
     value_name,
 )
+from tacit.numbers import Integers
 from tacit.plan import UNBOUNDED, UNIT_WEIGHT, Plan, Product
-from tacit.privacy import Integers
 from tacit.query import Expression, Kind
 from tacit.tables import keys_to_arrow, to_scalar
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.engine.coding_rows import Block
+from tacit.numbers import Integers
 from tacit.plan import (
     ERROR_SHIFTS,
     LINK_REACH,
@@ -38,7 +39,6 @@ from tacit.plan import (
     ValueTarget,
     link_table,
 )
-from tacit.privacy import Integers
 
 FIRST_SCORE = -(LINK_REACH << SCORE_BITS)
 # From steps of a score to steps of UNIT.

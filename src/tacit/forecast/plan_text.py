@@ -24,6 +24,7 @@ from tacit.forecast.target import (
     two_digits,
 )
 from tacit.noise import warning
+from tacit.numbers import brief, show
 from tacit.plan import (
     UNBOUNDED,
     Choice,
@@ -41,7 +42,7 @@ from tacit.plan import (
     Vector,
     WantedFact,
 )
-from tacit.privacy import Loss, PureLoss, StaircaseNoise, brief, show
+from tacit.privacy import Loss, PureLoss, StaircaseNoise
 from tacit.query import after_in_words, name_of
 from tacit.selection import TopK
 

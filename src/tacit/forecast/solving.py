@@ -13,6 +13,7 @@ from typing import assert_never
 from tacit.answer import ScaledOutput, is_scaled
 from tacit.errors import InvalidParameter, QueryRefused
 from tacit.forecast.target import depends_on, expected_error, farther_end, nothing_is_believed
+from tacit.numbers import Number, decimal_meaning, positive, show, whole
 from tacit.plan import (
     Correlation,
     CountDistinct,
@@ -29,7 +30,6 @@ from tacit.plan import (
     Sum,
     Variance,
 )
-from tacit.privacy import Number, decimal_meaning, positive, show, whole
 from tacit.query import Moves
 
 Wanted = Number | Mapping[str, Number]

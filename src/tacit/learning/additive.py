@@ -25,8 +25,8 @@ from tacit.learning.scorable import Scoring
 from tacit.learning.shapes import BINS_MOST, Recipe, Shapes, learn_shapes
 from tacit.learning.terms import ModelTerms, explained, score_sql, term_picture
 from tacit.learning.undeclared import FitPlan, Kind, KnownColumns
+from tacit.numbers import Floats, Number, decimal_meaning, show
 from tacit.plan import UNIT, CodedPlan, Measured, ValueTarget, count_moves_squared
-from tacit.privacy import Floats, Number, decimal_meaning, show
 
 LinkName = Literal["identity", "logistic", "log", "softmax"]
 

@@ -15,8 +15,8 @@ from tacit.learning.features import Feature, class_target, target_of
 from tacit.learning.scorable import RowsUsed, Scoring
 from tacit.learning.shapes import Shape, Shapes, chance_of
 from tacit.learning.undeclared import with_target
+from tacit.numbers import Floats, Integers
 from tacit.plan import SCORE_BITS, UNIT, PairedBins, Scores, ValueTarget
-from tacit.privacy import Floats, Integers
 
 MARGIN = 1.959963984540054  # of 95 %
 # Scores are held within this, which no probability can tell from more.

@@ -22,7 +22,8 @@ from tacit.learning.rounds import train
 from tacit.learning.scorable import rows_used
 from tacit.learning.undeclared import FitPlan, Kind, KnownColumns, known_columns, one_call
 from tacit.ledger import Ledger
-from tacit.privacy import Loss, Number
+from tacit.numbers import Number
+from tacit.privacy import Loss
 from tacit.query import Col
 
 State = TypeVar("State", bound=AdditiveModel | LinearState)

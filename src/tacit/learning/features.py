@@ -19,8 +19,8 @@ import numpy as np
 
 from tacit.asking import Table
 from tacit.errors import InvalidParameter, QueryRefused, did_you_mean
+from tacit.numbers import Floats, Integers
 from tacit.plan import STEPS_MOST, ClassTarget, CodedColumn, Measured, measured_column
-from tacit.privacy import Floats, Integers
 from tacit.query import Aggregate, Column, Scalar, key_value, kind_of_column
 from tacit.tables import ColumnFacts, Declaration
 

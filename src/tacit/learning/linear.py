@@ -19,7 +19,7 @@ from tacit.learning.linear_fit import LinearDesign, LinearState, NoisyGram, desi
 from tacit.learning.scorable import Scoring, SqlModel
 from tacit.learning.terms import linear_sql
 from tacit.learning.undeclared import FitPlan, Kind, KnownColumns, with_target
-from tacit.privacy import Floats, Number, show
+from tacit.numbers import Floats, Number, show
 
 NOTE_WIDTH = 96
 

@@ -32,6 +32,7 @@ from tacit.errors import QueryRefused, printable
 from tacit.learning.features import NUMBERS, Feature, as_numbers, features_of, known_column, plain
 from tacit.learning.rounds import Rounds
 from tacit.learning.undeclared import FitPlan, KnownColumns
+from tacit.numbers import Floats, Integers, Number
 from tacit.plan import (
     NUMBER_ONE,
     STEPS_MOST,
@@ -43,7 +44,7 @@ from tacit.plan import (
     count_moves_squared,
     measured_column,
 )
-from tacit.privacy import ApproximateLoss, Floats, GaussianNoise, Integers, Number
+from tacit.privacy import ApproximateLoss, GaussianNoise
 from tacit.query import Aggregate, Column
 
 # Sizes of effects that are tried, in half ranges of the target.

@@ -13,8 +13,8 @@ from statistics import NormalDist
 
 import numpy as np
 
+from tacit.numbers import Floats
 from tacit.plan import ERROR_SHIFTS, SCORE_BITS, UNIT
-from tacit.privacy import Floats
 
 # The fine cells of a score: quarters from -8 to 8, in log odds. Coarser ones are made of them.
 FINE_EDGES = tuple(step << (SCORE_BITS - 2) for step in range(-32, 33))

@@ -25,7 +25,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from tacit.privacy import Flags, Floats, Integers
+from tacit.numbers import Flags, Floats, Integers
 
 SPREADS = np.geomspace(0.03, 3.0, 7)
 SMOOTHS = (0.0, 2.0, 16.0)

@@ -21,8 +21,9 @@ from tacit.errors import InvalidParameter
 from tacit.exact import ExactIntegers
 from tacit.hold import holding
 from tacit.ledger import Receipt
+from tacit.numbers import Integers
 from tacit.plan import BinMaps, CodedPlan, Judgement, Merit, Moments, PairDistances, PairTables, Scores, SquaredErrors
-from tacit.privacy import ApproximateLoss, GaussianNoise, Integers
+from tacit.privacy import ApproximateLoss, GaussianNoise
 from tacit.release import release_choice, release_integers
 from tacit.selection import NoisyMax
 

@@ -44,6 +44,7 @@ from tacit.learning.measures import (
 )
 from tacit.learning.rounds import Rounds, train
 from tacit.ledger import Receipt
+from tacit.numbers import Floats, Integers, Number, decimal_meaning, show
 from tacit.plan import (
     SCORE_BITS,
     STEPS_MOST,
@@ -60,7 +61,7 @@ from tacit.plan import (
     ValueTarget,
     measured_column,
 )
-from tacit.privacy import ApproximateLoss, Floats, GaussianNoise, Integers, Number, decimal_meaning, show
+from tacit.privacy import ApproximateLoss, GaussianNoise
 from tacit.query import (
     PLACES,
     Column,

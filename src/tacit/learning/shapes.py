@@ -21,8 +21,8 @@ import numpy as np
 
 from tacit.learning.priors import TINY, Bins, Coarse, Prior, Seen, Term, TermBins, believed, bins_of, signals
 from tacit.learning.rounds import Rounds
+from tacit.numbers import Floats, Integers
 from tacit.plan import SCORE_BITS, UNIT, ClassTarget, PairedBins, Scores, ValueTarget
-from tacit.privacy import Floats, Integers
 
 # A model that knows the features is surer than its start, but features overlap, which adds curvature: about this.
 FALLS_TO = 1.3

@@ -30,8 +30,9 @@ from tacit.learning.features import Feature, class_target, features_of, target_o
 from tacit.learning.rounds import train
 from tacit.learning.scorable import units_between
 from tacit.ledger import Receipt
+from tacit.numbers import Floats, Integers, Number, whole
 from tacit.plan import STEPS_MOST, CodedColumn, CodedPlan, measured_column
-from tacit.privacy import ApproximateLoss, Floats, GaussianNoise, Integers, Number, whole
+from tacit.privacy import ApproximateLoss, GaussianNoise
 from tacit.query import PLACES, Aggregate, Column, Frame
 
 TEACHERS_MOST, ROWS_MOST = 10_000, 100_000

@@ -17,8 +17,8 @@ from tacit.errors import InvalidParameter, QueryRefused
 from tacit.learning.rounds import choose
 from tacit.learning.scorable import Holdout, Scoring, freshness, rows_used, scoring_of
 from tacit.ledger import Receipt
+from tacit.numbers import Number, decimal_meaning, show
 from tacit.plan import UNIT, BinMaps, ClassTarget, CodedColumn, CodedPlan, Measured, Merit, MeritName, Scores
-from tacit.privacy import Number, decimal_meaning, show
 from tacit.selection import NoisyMax
 
 # The loss of a choice is given in such parts of a person.

@@ -34,8 +34,9 @@ from tacit.json_wire import tagged, untagged
 from tacit.learning.features import NUMBERS, Feature
 from tacit.learning.rounds import Rounds
 from tacit.ledger import Learning
+from tacit.numbers import Number, decimal_meaning
 from tacit.plan import CodedPlan, Fact, Spend, WantedFact, make_plan, make_spend, unseen_columns
-from tacit.privacy import ApproximateLoss, GaussianNoise, Number, decimal_meaning
+from tacit.privacy import ApproximateLoss, GaussianNoise
 from tacit.query import Aggregate, Column, Frame, Output, Query, Scalar
 from tacit.tables import ColumnFacts, Declaration
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tacit.errors import LedgerError
 from tacit.ledger.chain import canonical, digest, is_fresh_id
-from tacit.privacy import read_json
+from tacit.numbers import read_json
 from tacit.system import PLAIN, lock_file, read_at, sync_content, sync_folder, write_at
 
 _SLOT = 1024

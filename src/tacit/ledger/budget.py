@@ -20,7 +20,8 @@ from tacit.accounting import BudgetRule, Charge, rule_of
 from tacit.errors import InvalidParameter
 from tacit.ledger.chain import canonical
 from tacit.ledger.entry import Record, amounts_from, amounts_record, charge_from, scope_of
-from tacit.privacy import ApproximateLoss, Loss, PureLoss, ZcdpLoss, from_text, show, to_text, whole
+from tacit.numbers import from_text, show, to_text, whole
+from tacit.privacy import ApproximateLoss, Loss, PureLoss, ZcdpLoss
 
 # The period of a budget that holds in each block of the rows, in place of a time of the charge.
 BLOCK = "block"

@@ -17,7 +17,8 @@ from tacit.errors import InvalidParameter, LedgerError, TacitError
 from tacit.ledger.chain import BEGINNING, SigningKey, digest, fingerprint, link, verify_signature
 from tacit.ledger.draft import LedgerDraft
 from tacit.ledger.entry import Entry, Record, charge_from
-from tacit.privacy import event_from_dict, from_text, read_json, to_text
+from tacit.numbers import from_text, read_json, to_text
+from tacit.privacy import event_from_dict
 
 WHAT = "tacit certificate 2"
 

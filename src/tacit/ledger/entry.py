@@ -11,7 +11,7 @@ from typing import Any
 from tacit.accounting import BudgetRule, Charge
 from tacit.errors import LedgerError
 from tacit.ledger.chain import canonical
-from tacit.privacy import from_text, read_json, to_text
+from tacit.numbers import from_text, read_json, to_text
 
 # The version of the table layout and of the amounts that a budget's rule counts; another version of tacit writes
 # another number.

@@ -17,7 +17,8 @@ from tacit.ledger.chain import canonical, digest, fresh_id, is_whole_text
 from tacit.ledger.draft import NAME, Declared, LedgerDraft, RuleBook
 from tacit.ledger.entry import Record
 from tacit.ledger.spelling import given_name, name_key
-from tacit.privacy import Loss, LossPerPeriod, whole
+from tacit.numbers import whole
+from tacit.privacy import Loss, LossPerPeriod
 
 NAME_MAX = 200
 # A hint names at most this many tables.

@@ -26,7 +26,8 @@ from tacit.ledger.draft import BUDGETS, LedgerDraft
 from tacit.ledger.entry import ACCOUNT, Account, Entry, Record, account_name, charge_from, scope_of
 from tacit.ledger.registry import RegisteredTable, declared_budget
 from tacit.ledger.spelling import name_key
-from tacit.privacy import KINDS, ApproximateLoss, Event, brief, event_to_dict, from_text, show
+from tacit.numbers import brief, from_text, show
+from tacit.privacy import KINDS, ApproximateLoss, Event, event_to_dict
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,8 @@ from tacit.errors import InvalidParameter, QueryRefused
 from tacit.local.collector import Collector
 from tacit.local.protocols.protocol import Response
 from tacit.local.survey import Survey
-from tacit.privacy import ApproximateLoss, Event, FailureChance, Number, PureChoice, PureLoss, whole
+from tacit.numbers import Number, whole
+from tacit.privacy import ApproximateLoss, Event, FailureChance, PureChoice, PureLoss
 
 if TYPE_CHECKING:
     from tacit.ledger import Ledger, RegisteredTable

@@ -18,7 +18,8 @@ from tacit.local.protocols.means import MeanResponse
 from tacit.local.protocols.protocol import Response, spread_of
 from tacit.local.protocols.subset import Subset
 from tacit.local.protocols.unary import Permanent
-from tacit.privacy import Number, PureLoss, decimal_meaning, positive, whole
+from tacit.numbers import Number, decimal_meaning, positive, whole
+from tacit.privacy import PureLoss
 
 # ---- the catalogue ---------------------------------------------------------------------------------------------------
 

@@ -27,7 +27,8 @@ from tacit.local.protocols.protocol import Payloads
 from tacit.local.protocols.unary import Permanent, width_of
 from tacit.local.survey import VERSION, Survey, make_survey
 from tacit.noise import Keystream, fresh_bytes
-from tacit.privacy import PureLoss, Words, read_json, whole
+from tacit.numbers import Words, read_json, whole
+from tacit.privacy import PureLoss
 from tacit.system import PLAIN, lock_file, sync_folder
 
 # ---- reports ---------------------------------------------------------------------------------------------------------

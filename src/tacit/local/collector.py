@@ -62,7 +62,7 @@ from tacit.local.wire import (
     read_survey,
 )
 from tacit.noise import Keystream, draw_below
-from tacit.privacy import Flags, Floats, Number, Words, confidence_meaning, read_json, whole
+from tacit.numbers import Flags, Floats, Number, Words, confidence_meaning, read_json, whole
 
 LOOKED_AT = 24
 ROWS_LEAST = 200

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tacit.errors import InvalidParameter
 from tacit.local.protocols.hashing import SYMBOLS_MAX
 from tacit.noise import Bits, draw_heads_each
-from tacit.privacy import Integers, binary_meaning, show, whole
+from tacit.numbers import Integers, binary_meaning, show, whole
 
 SIZE_MAX = 1 << 28
 FLOAT_MOST = Fraction(float(np.finfo(np.float64).max))

@@ -40,8 +40,9 @@ from tacit.errors import printable
 from tacit.local.domain import Label, Range, Text
 from tacit.local.protocols.hashing import PrefixHashing
 from tacit.local.protocols.means import CELLS, ONE_BIT, ONES, PIECEWISE, SQUARES, MeanResponse
+from tacit.numbers import Floats, Integers
 from tacit.pictures import Panel, Sheet, SheetCell, chart, page, write
-from tacit.privacy import Floats, Integers, PureLoss, least_integer
+from tacit.privacy import PureLoss, least_integer
 
 # ---- intervals for counts --------------------------------------------------------------------------------------------
 

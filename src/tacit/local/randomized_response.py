@@ -20,21 +20,19 @@ from tacit.local.estimate import Counting, ReportLaw
 from tacit.local.protocols.protocol import Response
 from tacit.local.survey import Survey
 from tacit.noise import Keystream, warning
-from tacit.privacy import (
+from tacit.numbers import (
     Integers,
     Number,
-    PureChoice,
-    PureLoss,
     ball,
     confidence_meaning,
     decimal_meaning,
-    least_integer,
     nearest_float,
     positive,
     rounded_up,
     show,
     whole,
 )
+from tacit.privacy import PureChoice, PureLoss, least_integer
 
 # More people than there are on Earth.
 PEOPLE_MOST = 10**10

@@ -30,7 +30,8 @@ from tacit.local.protocols.means import GRID_BITS, MeanResponse
 from tacit.local.protocols.protocol import EPSILON_MOST, Payloads, as_payloads, code_type, reveals
 from tacit.local.protocols.unary import Permanent
 from tacit.noise import Bits, draw_below
-from tacit.privacy import Flags, Integers, Number, PureChoice, PureLoss, decimal_meaning, from_text, positive
+from tacit.numbers import Flags, Integers, Number, decimal_meaning, from_text, positive
+from tacit.privacy import PureChoice, PureLoss
 
 Method = Literal["split", "sample"]
 METHODS: tuple[Method, ...] = ("split", "sample")

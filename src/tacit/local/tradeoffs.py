@@ -29,19 +29,9 @@ from tacit.errors import InvalidParameter
 from tacit.local.estimate import ReportLaw
 from tacit.local.protocols.protocol import Response
 from tacit.local.randomized_response import PEOPLE_MOST, gain_of, least_people, share_error
+from tacit.numbers import Number, confidence_meaning, decimal_meaning, positive, show, whole, within
 from tacit.pictures import BLUE, GREEN, PINK, RED, Axis, Look, Spec, check_path, decades, line_panel, page, write
-from tacit.privacy import (
-    GaussianLaw,
-    LaplaceLaw,
-    Number,
-    confidence_meaning,
-    decimal_meaning,
-    delta_meaning,
-    positive,
-    show,
-    whole,
-    within,
-)
+from tacit.privacy import GaussianLaw, LaplaceLaw, delta_meaning
 from tacit.selection import NoisyMax
 
 Kind = Literal["mean", "fraction", "counts", "maximum"]

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tacit.errors import InvalidParameter
 from tacit.local.client import ID_BYTES, Report, Reports, is_token
 from tacit.local.survey import VERSION, Survey, survey_of
-from tacit.privacy import read_json
+from tacit.numbers import read_json
 
 MALFORMED = "malformed"
 WRONG_VERSION = "wrong version"

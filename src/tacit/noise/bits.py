@@ -12,7 +12,7 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
 
 from tacit.errors import NO_RANDOMNESS, NoRandomness
-from tacit.privacy import Words
+from tacit.numbers import Words
 
 KEY_BYTES = 32
 MARK_BYTES = 16

@@ -17,7 +17,7 @@ from flint import arb
 from tacit.errors import InvalidParameter
 from tacit.noise.bits import Bits, Keystream
 from tacit.noise.threshold import PIECE, WIDTH
-from tacit.privacy import Flags, Integers, Number, Words, ball, binary_meaning, certain_floor, show, whole
+from tacit.numbers import Flags, Integers, Number, Words, ball, binary_meaning, certain_floor, show, whole
 
 # length -> (floor(p·2^length), whether p·2^length is that integer exactly)
 Digits = Callable[[int], tuple[int, bool]]

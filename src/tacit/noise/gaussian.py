@@ -16,7 +16,8 @@ from tacit.noise.bits import Bits
 from tacit.noise.coins import exp_digits, settle_below
 from tacit.noise.laplace import check_scale
 from tacit.noise.threshold import SEARCH_MOST, WIDTH, Bounds, IntegerNoise, ThresholdTable, certain_thresholds
-from tacit.privacy import GaussianLaw, Integers, Number, Words, ball, certain_floor, close_below, show
+from tacit.numbers import Integers, Number, Words, ball, certain_floor, close_below, show
+from tacit.privacy import GaussianLaw
 
 # Up to here a table is built in a few milliseconds; up to the second mark it pays for itself on many draws.
 QUICK_TABLE_MOST = 128

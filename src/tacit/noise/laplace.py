@@ -25,20 +25,8 @@ from tacit.errors import InvalidParameter
 from tacit.noise.bits import Bits
 from tacit.noise.coins import draw_below
 from tacit.noise.threshold import PIECE, WIDTH, IntegerNoise, ThresholdTable, floors_one_by_one
-from tacit.privacy import (
-    SCALE_MAX,
-    SCALE_MIN,
-    Formula,
-    Integers,
-    LaplaceLaw,
-    Number,
-    StaircaseLaw,
-    Words,
-    ball,
-    binary_meaning,
-    show,
-    working_precision,
-)
+from tacit.numbers import Formula, Integers, Number, Words, ball, binary_meaning, show, working_precision
+from tacit.privacy import SCALE_MAX, SCALE_MIN, LaplaceLaw, StaircaseLaw
 
 # Values are integers in units of 2^-128: 64 bits of threshold, and 64 that a few hundred units of error hardly reach.
 LENGTH = 128

@@ -15,22 +15,8 @@ from tacit.noise import grid
 from tacit.noise.gaussian import DiscreteGaussian
 from tacit.noise.laplace import DiscreteLaplace
 from tacit.noise.threshold import IntegerNoise
-from tacit.privacy import (
-    SCALE_MAX,
-    ApproximateLoss,
-    GaussianNoise,
-    LaplaceNoise,
-    Number,
-    PureLoss,
-    confidence_meaning,
-    decimal_meaning,
-    delta_meaning,
-    large_words,
-    positive,
-    sensitivity_meaning,
-    show,
-    whole,
-)
+from tacit.numbers import Number, confidence_meaning, decimal_meaning, positive, sensitivity_meaning, show, whole
+from tacit.privacy import SCALE_MAX, ApproximateLoss, GaussianNoise, LaplaceNoise, PureLoss, delta_meaning, large_words
 
 FRACTIONAL = "A fractional sensitivity means float values: they get noise in whole steps of a public grid."
 TOO_WIDE = "Integers would need noise wider than can be drawn: release them as floats, on a coarser grid."

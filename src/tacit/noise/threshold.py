@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 from tacit.errors import TacitError
 from tacit.memory import reuse_freed_memory
 from tacit.noise.bits import Bits, Keystream
-from tacit.privacy import (
+from tacit.numbers import (
     Integers,
-    Law,
     Number,
     Words,
     binary_meaning,
@@ -32,6 +31,7 @@ from tacit.privacy import (
     whole,
     working_precision,
 )
+from tacit.privacy import Law
 
 WIDTH = 64
 GUIDE_BITS_MAX = 16

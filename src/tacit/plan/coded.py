@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InvalidParameter
+from tacit.numbers import Integers
 from tacit.plan.plan import Measured
-from tacit.privacy import Integers
 from tacit.query import Expression, Scalar
 
 # The weight of one unit in whole steps: a unit with k rows gives each of them 1/k of it, towards zero.

@@ -17,10 +17,11 @@ from typing import Literal, TypeVar
 from flint import arb
 
 from tacit.errors import QueryRefused
+from tacit.numbers import ball, certainly_less, rounded_up
 from tacit.plan.bounds.caps import root_above
 from tacit.plan.bounds.scaling import CELL_MOST, WEIGHT_BITS, Vector
 from tacit.plan.plan import Distinct, Measured, NoiseKind, Part, Sensitivity, Threshold
-from tacit.privacy import GaussianLaw, LaplaceLaw, ball, certainly_less, least_integer, rounded_up
+from tacit.privacy import GaussianLaw, LaplaceLaw, least_integer
 from tacit.query import PUBLIC_KEYS_MAX, Column, Query, Scalar
 from tacit.tables import Declaration
 

@@ -15,6 +15,7 @@ from math import comb, prod
 from typing import Any
 
 from tacit.errors import QueryRefused
+from tacit.numbers import show
 from tacit.plan.plan import (
     DEGREES,
     FAMILIES,
@@ -28,7 +29,7 @@ from tacit.plan.plan import (
     Product,
     planned,
 )
-from tacit.privacy import SCALE_MAX, show
+from tacit.privacy import SCALE_MAX
 from tacit.query import (
     INT_LEAST,
     INT_MOST,

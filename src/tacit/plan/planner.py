@@ -18,6 +18,7 @@ from typing import TypeVar
 
 from tacit.accounting import noise_delta, rho_within, shares_of
 from tacit.errors import InvalidParameter, QueryRefused
+from tacit.numbers import Number, decimal_meaning, positive
 from tacit.plan.bounds.facts import NO_FACTS, Facts
 from tacit.plan.bounds.filled import filled, lacks_anything
 from tacit.plan.bounds.found_keys import refuse_no_groups, with_others
@@ -44,7 +45,7 @@ from tacit.plan.plan import (
     question_key,
 )
 from tacit.plan.split import PARTS_TRIED, ROUNDING, divide, rounded_shares, standard_deviation
-from tacit.privacy import ApproximateLoss, Event, Loss, Number, RenyiLoss, decimal_meaning, delta_meaning, positive
+from tacit.privacy import ApproximateLoss, Event, Loss, RenyiLoss, delta_meaning
 from tacit.query import Query, Scalar, limit_cells, type_of
 from tacit.tables import Declaration, RowUnit
 

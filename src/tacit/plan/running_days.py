@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from tacit.privacy import Integers
+from tacit.numbers import Integers
 from tacit.query import Expression
 from tacit.tables import begin_in_utc, zone_of
 

@@ -20,6 +20,7 @@ from typing import assert_never
 
 from tacit.accounting import laplace_scale, noise_delta, rho_within
 from tacit.errors import InvalidParameter, QueryRefused
+from tacit.numbers import Number, decimal_meaning, positive
 from tacit.plan.choices import ESTIMATES_PART, ESTIMATES_PART_OF_RHO, UnitBounds, draw_of, quantile_gain
 from tacit.plan.groups import whole_of
 from tacit.plan.layout import UNITS, Layout
@@ -44,17 +45,7 @@ from tacit.plan.plan import (
     Sum,
     Variance,
 )
-from tacit.privacy import (
-    SCALE_MAX,
-    SCALE_MIN,
-    GaussianNoise,
-    LaplaceNoise,
-    Number,
-    StaircaseNoise,
-    decimal_meaning,
-    positive,
-    staircase_for,
-)
+from tacit.privacy import SCALE_MAX, SCALE_MIN, GaussianNoise, LaplaceNoise, StaircaseNoise, staircase_for
 from tacit.selection import levels_of
 
 # Shares are whole parts of this.

@@ -22,8 +22,7 @@ from functools import lru_cache
 from flint import arb, ctx, fmpq
 
 from tacit.errors import InvalidParameter
-from tacit.privacy.number import positive, whole
-from tacit.privacy.rounding import ball, working_precision
+from tacit.numbers import ball, positive, whole, working_precision
 
 # Two numbers that agree to this many bits are taken as equal; the callers then take the safe side.
 TIE_BITS = 8192

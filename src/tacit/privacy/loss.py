@@ -19,7 +19,7 @@ from fractions import Fraction
 from typing import NoReturn, TypeVar, overload
 
 from tacit.errors import InvalidParameter
-from tacit.privacy.number import Number, brief, decimal_meaning, from_text, positive, show, to_text
+from tacit.numbers import Number, brief, decimal_meaning, from_text, positive, show, to_text
 
 # At this epsilon the odds about a person may shift 22,000 times.
 LARGE_EPSILON = 10

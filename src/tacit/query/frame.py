@@ -11,7 +11,7 @@ from itertools import combinations, pairwise, product
 from typing import Any, TypeAlias
 
 from tacit.errors import InvalidParameter, QueryRefused, did_you_mean
-from tacit.privacy import Number, decimal_meaning, is_long, positive, whole
+from tacit.numbers import Number, decimal_meaning, is_long, positive, whole
 from tacit.query.check import check
 from tacit.query.column_expressions import Col, written
 from tacit.query.compound import refuse_unnested_time

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from tacit.errors import QueryRefused
-from tacit.privacy import whole
+from tacit.numbers import whole
 from tacit.query.kind import Kind
 from tacit.query.nodes import (
     PLACES,

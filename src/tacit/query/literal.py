@@ -11,7 +11,7 @@ from math import isinf
 from typing import Any
 
 from tacit.errors import InvalidParameter, QueryRefused
-from tacit.privacy import decimal_meaning
+from tacit.numbers import decimal_meaning
 from tacit.query.kind import INT_LEAST, INT_MOST, Kind, kind_of_value, value_of
 from tacit.query.nodes import Expression, Scalar, Value
 

@@ -13,7 +13,7 @@ from typing import Any, assert_never, get_args
 
 from tacit.errors import InvalidParameter, QueryRefused, TacitError
 from tacit.json_wire import scalar_from, scalar_record
-from tacit.privacy import from_text, positive, to_text, whole
+from tacit.numbers import from_text, positive, to_text, whole
 from tacit.query.check import check
 from tacit.query.compound import refuse_unnested_time
 from tacit.query.frame import (

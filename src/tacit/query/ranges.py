@@ -11,7 +11,7 @@ from itertools import product
 from typing import Any
 
 from tacit.errors import QueryRefused, did_you_mean
-from tacit.privacy import whole
+from tacit.numbers import whole
 from tacit.query.kind import TEXT
 from tacit.query.nodes import Aggregate, Call, Column, Expression, Query, Value
 from tacit.query.typecheck import ColumnKinds, column_kinds, kind_of

@@ -20,8 +20,9 @@ Random bits come from `tacit.noise`. A session charges the ledger for all of thi
 from tacit.errors import InvalidParameter
 from tacit.exact import UNITS, ExactIntegers, ExactTable, added_to_levels
 from tacit.noise import DiscreteGaussian, DiscreteLaplace, DiscreteStaircase, IntegerNoise
+from tacit.numbers import combined
 from tacit.plan import Choice, NoisyRelease, Plan, PlannedLevel, QuantileDraw
-from tacit.privacy import GaussianNoise, LaplaceLaw, StaircaseLaw, combined
+from tacit.privacy import GaussianNoise, LaplaceLaw, StaircaseLaw
 from tacit.release.noisy_table import Key, NoisyTable
 from tacit.selection import NoisyMax, Rate, Target, TopK, draw_quantiles
 

@@ -11,7 +11,8 @@ from urllib.parse import quote
 from tacit.errors import InvalidParameter
 from tacit.json_wire import tagged
 from tacit.ledger import Entry, Person, Token
-from tacit.privacy import ApproximateLoss, Loss, PureLoss, ZcdpLoss, decimal_meaning, to_text
+from tacit.numbers import decimal_meaning, to_text
+from tacit.privacy import ApproximateLoss, Loss, PureLoss, ZcdpLoss
 from tacit.remote.http import Wire, path_of
 from tacit.tables import RowUnit
 

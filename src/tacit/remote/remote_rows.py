@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from tacit.answer import Answer, Printed
 from tacit.errors import InvalidParameter, QueryRefused, printable
+from tacit.numbers import Number
 from tacit.options import MADE_ROWS, RUNNING, as_sent
-from tacit.privacy import Number
 from tacit.query import Frame, show
 from tacit.remote.http import Reply, Wire, path_of
 

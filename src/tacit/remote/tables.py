@@ -24,8 +24,8 @@ from tacit.asking import (
 )
 from tacit.errors import InvalidParameter, QueryRefused, printable
 from tacit.noise import fresh_bytes
+from tacit.numbers import decimal_meaning
 from tacit.options import SPENDING, as_sent
-from tacit.privacy import decimal_meaning
 from tacit.query import (
     AggregateSpec,
     Frame,

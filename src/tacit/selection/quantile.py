@@ -16,7 +16,7 @@ from math import ceil, log
 import numpy as np
 
 from tacit.noise import Bits, Keystream, draw_below_each
-from tacit.privacy import Integers, whole
+from tacit.numbers import Integers, whole
 from tacit.selection.weights import index_in_each, settle
 
 # All points beyond the rows that are read together have less than this fraction of the weight.

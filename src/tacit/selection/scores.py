@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from tacit.errors import InvalidParameter
 from tacit.noise import is_float, is_whole
-from tacit.privacy import SCALE_MAX, SCALE_MIN, Integers, Number, decimal_meaning, positive, sensitivity_meaning, show
+from tacit.numbers import Integers, Number, decimal_meaning, positive, sensitivity_meaning, show
+from tacit.privacy import SCALE_MAX, SCALE_MIN
 
 # Two scores within these bounds have a difference that fits int64.
 HIGHEST = (1 << 62) - 1

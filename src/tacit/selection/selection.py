@@ -17,19 +17,8 @@ from flint import arb
 
 from tacit.errors import InvalidParameter
 from tacit.noise import WIDTH, Bits, Keystream, add_steps, draw_below, draw_flips, laplace_tables, warning
-from tacit.privacy import (
-    ExponentialChoice,
-    Integers,
-    LaplaceLaw,
-    Number,
-    PureChoice,
-    PureLoss,
-    ball,
-    confidence_meaning,
-    least_integer,
-    whole,
-    working_precision,
-)
+from tacit.numbers import Integers, Number, ball, confidence_meaning, whole, working_precision
+from tacit.privacy import ExponentialChoice, LaplaceLaw, PureChoice, PureLoss, least_integer
 from tacit.selection.scores import read_scores, read_terms
 from tacit.selection.weights import draw_weighted
 

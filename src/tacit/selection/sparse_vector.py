@@ -14,17 +14,8 @@ from numpy.typing import NDArray
 
 from tacit.errors import BudgetExceeded, InvalidParameter, TacitError
 from tacit.noise import SMALL, WIDTH, Bits, Keystream, add_steps, laplace_tables, warning
-from tacit.privacy import (
-    Integers,
-    LaplaceLaw,
-    Number,
-    PureChoice,
-    PureLoss,
-    confidence_meaning,
-    decimal_meaning,
-    show,
-    whole,
-)
+from tacit.numbers import Integers, Number, confidence_meaning, decimal_meaning, show, whole
+from tacit.privacy import LaplaceLaw, PureChoice, PureLoss
 from tacit.selection.scores import check_rate, read_score, read_scores, read_terms
 from tacit.system import at_fork
 

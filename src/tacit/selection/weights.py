@@ -14,7 +14,7 @@ from flint import arb, ctx
 from numpy.typing import NDArray
 
 from tacit.noise import WIDTH, Bits
-from tacit.privacy import Flags, Floats, Integers, ball, certainly_less
+from tacit.numbers import Flags, Floats, Integers, ball, certainly_less
 
 # The relative error of a weight is below 2^-41 and that of a running sum of n below 2^-41 + n·2^-53.
 WEIGHT_MARGIN = 2.0**-39

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from tacit.errors import InvalidParameter
 from tacit.json_wire import scalar_from, scalar_record
-from tacit.privacy import decimal_meaning, from_text, is_long, positive, to_text, whole
+from tacit.numbers import decimal_meaning, from_text, is_long, positive, to_text, whole
 
 ColumnType = Literal["bool", "int", "float", "decimal", "text", "date", "timestamp", "other"]
 COLUMN_TYPES: tuple[ColumnType, ...] = ("bool", "int", "float", "decimal", "text", "date", "timestamp")

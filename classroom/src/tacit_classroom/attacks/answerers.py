@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from tacit.asking import Table, table
 from tacit.noise import Keystream, draw_below
-from tacit.privacy import Integers
+from tacit.numbers import Integers
 from tacit.privacy import epsilon as pure_loss
 from tacit.query import count
 from tacit_classroom.attacks.people import PLACES, Choices, People, Progress, silent, size

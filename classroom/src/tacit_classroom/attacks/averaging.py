@@ -17,7 +17,7 @@ import pyarrow as pa
 from tacit.asking import Table, table
 from tacit.errors import BudgetExceeded
 from tacit.noise import Laplace
-from tacit.privacy import Number
+from tacit.numbers import Number
 from tacit.privacy import epsilon as pure_loss
 from tacit_classroom.attacks.people import Choices, Progress, loss_to_try, percent, silent, size, without_warnings
 

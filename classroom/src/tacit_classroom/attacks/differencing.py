@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tacit.accounting import explain
-from tacit.privacy import Number
+from tacit.numbers import Number
 from tacit_classroom.attacks.answerers import Questions, budgeted_answers
 from tacit_classroom.attacks.people import (
     PLACES,

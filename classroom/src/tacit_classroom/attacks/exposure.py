@@ -15,8 +15,8 @@ import pyarrow as pa
 from tacit.asking import table
 from tacit.errors import InvalidParameter
 from tacit.noise import Bernoulli
+from tacit.numbers import show
 from tacit.privacy import epsilon as loss_of
-from tacit.privacy import show
 from tacit_classroom.attacks.people import Progress, silent, size, without_warnings
 
 ROWS, ROWS_LEAST, ROWS_MOST = 10_000, 100, 100_000

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from tacit.accounting import explain
 from tacit.asking import table
-from tacit.privacy import Number
+from tacit.numbers import Number
 from tacit.privacy import epsilon as pure_loss
 from tacit_classroom.attacks.people import (
     Choices,

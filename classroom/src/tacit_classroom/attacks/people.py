@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InvalidParameter, LargeEpsilonWarning
-from tacit.privacy import Integers, Number, decimal_meaning, positive, show, whole
+from tacit.numbers import Integers, Number, decimal_meaning, positive, show, whole
 
 # ---- Options that all attacks share.
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from tacit.accounting import explain
 from tacit.errors import InvalidParameter
-from tacit.privacy import Integers, Number
+from tacit.numbers import Integers, Number
 from tacit_classroom.attacks.answerers import (
     Answers,
     Questions,

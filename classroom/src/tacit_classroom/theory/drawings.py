@@ -3,6 +3,7 @@
 Pictures lack a title and a note: the page has both, in letters that fit.
 """
 
+from tacit.numbers import show
 from tacit.pictures import (
     BLUE,
     GREEN,
@@ -18,7 +19,6 @@ from tacit.pictures import (
     mark_at,
     side_by_side,
 )
-from tacit.privacy import show
 from tacit_classroom.theory.experiments import (
     BUDGET,
     EXACT,

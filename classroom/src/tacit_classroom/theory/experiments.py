@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from tacit import Gaussian, Laplace, RandomizedResponse, compose, explain
 from tacit.noise import Keystream, draw_below, fresh_bytes
-from tacit.privacy import show
+from tacit.numbers import show
 
 Rows = tuple[tuple[str, str], ...]  # words, and the number that they name
 

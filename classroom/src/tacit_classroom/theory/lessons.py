@@ -18,8 +18,8 @@ from urllib.parse import urlencode
 from fastapi import FastAPI, Request, Response
 from starlette.datastructures import QueryParams
 
+from tacit.numbers import show
 from tacit.pictures import Spec, as_svg, themed
-from tacit.privacy import show
 from tacit.server import OutsidePages, Problem, Turns, page, unknown
 from tacit_classroom.theory import drawings, experiments, risks, selections
 

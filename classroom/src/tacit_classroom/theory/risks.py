@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from tacit import Laplace, explain
 from tacit.noise import Bernoulli, Keystream, draw_below
-from tacit.privacy import show
+from tacit.numbers import show
 from tacit_classroom.theory.experiments import Rows, at_most, drawn_before, percent
 
 # ---- Membership.

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 
 from tacit import AboveThreshold, Laplace, NoisyMax
-from tacit.privacy import show
+from tacit.numbers import show
 from tacit_classroom.theory.experiments import Rows, drawn_before, percent
 
 # ---- Noisy max.

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from flint import arb, fmpq
 
-from tacit.privacy.rounding import working_precision
+from tacit.numbers import working_precision
 
 Formula = Callable[[], arb]
 

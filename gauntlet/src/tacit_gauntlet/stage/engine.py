@@ -11,7 +11,7 @@ import numpy as np
 from tacit.engine import engine, interpreted_kernel
 from tacit.engine.kernel import coding, compiled
 from tacit.exact import ExactTable
-from tacit.privacy.number import Words
+from tacit.numbers import Words
 from tacit.query import typecheck
 from tacit.tables import cells
 from tacit_gauntlet.stage.table import SALT, FrozenBits, Question, frozen, plan_of

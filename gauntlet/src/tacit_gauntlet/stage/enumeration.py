@@ -12,8 +12,7 @@ from flint import arb
 
 from tacit.errors import TacitError
 from tacit.noise.bits import Bits
-from tacit.privacy.number import Words
-from tacit.privacy.rounding import as_rational, working_precision
+from tacit.numbers import Words, as_rational, working_precision
 
 _PRECISION = 512
 # What the masses left out of a sum may weigh, as a power of two.

@@ -8,12 +8,12 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+from tacit import numbers
 from tacit.ledger import certificate, chain
 from tacit.ledger.draft import first_draft
 from tacit.ledger.entry import SCHEMA, Account, Writes, account_text
 from tacit.ledger.sqlite import SqliteStore
 from tacit.ledger.store import StoreRows
-from tacit.privacy import number
 from tacit_gauntlet.targets import original, planted
 
 Json = dict[str, Any]
@@ -26,17 +26,17 @@ def written(record: object) -> str:
 
 def number_text(value: Any) -> str:
     """Return an exact number as the ledger writes it."""
-    return number.to_text(value)
+    return numbers.to_text(value)
 
 
 def exact_number(text: str) -> object:
     """Return the exact number that a text in a file is read as."""
-    return number.from_text(text)
+    return numbers.from_text(text)
 
 
 def read_json(text: str) -> object:
     """Return what a JSON text from others is read as."""
-    return number.read_json(text)
+    return numbers.read_json(text)
 
 
 def chained(previous: str, body: str) -> str:

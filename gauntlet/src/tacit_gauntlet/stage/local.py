@@ -19,7 +19,7 @@ from tacit.local.protocols.means import MeanResponse
 from tacit.local.protocols.unary import Permanent
 from tacit.local.survey import METHODS
 from tacit.noise import coins
-from tacit.privacy.number import Words
+from tacit.numbers import Words
 from tacit_gauntlet.stage.balls import ball, floor_of
 from tacit_gauntlet.stage.enumeration import GivenBits
 from tacit_gauntlet.stage.local_laws import Law, law_of, permanent_law

@@ -12,7 +12,7 @@ from statistics import NormalDist
 from flint import arb
 
 from tacit.errors import InvalidParameter
-from tacit.privacy.rounding import Formula, as_rational, ball, certainly_less, working_precision
+from tacit.numbers import Formula, as_rational, ball, certainly_less, working_precision
 
 # The false-alarm rate of one statistical test: 100 tests every day for a year raise 0.04 false alarms.
 FALSE_ALARM = Fraction(1, 10**9)

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tacit.privacy import Words
+from tacit.numbers import Words
 
 Codes = NDArray[np.int64]
 NULL_CODE = 0

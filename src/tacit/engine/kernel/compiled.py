@@ -30,7 +30,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import IO, Any
 
-from tacit.privacy import read_json
+from tacit.numbers import read_json
 from tacit.system import PLAIN, fault_of, is_ours, lock_file, make_folder, others_may_write, user_number
 
 log = logging.getLogger("tacit.engine")

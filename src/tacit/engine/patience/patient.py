@@ -19,8 +19,8 @@ from tacit.engine.external_sort import Held, SortedRecords, SpillFile, as_bytes
 from tacit.engine.kernel import coding, summing
 from tacit.engine.relation import GROUP_ORDER, ROW_ORDER, STEPS, UNIT, VALUE
 from tacit.exact import GroupedSteps
+from tacit.numbers import Flags, Integers, Words
 from tacit.plan import UNIT_WEIGHT
-from tacit.privacy import Flags, Integers, Words
 
 NO_VALUE = np.uint64((1 << 64) - 1)
 # A value below 2^63 is added up in three limbs of 21 bits, each summed in 64 bits: enough for 2^42 rows.

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from tacit.engine.external_sort import Held, SpillFile
 from tacit.engine.patience.patient import NO_VALUE, SLICE_BYTES, RankedRows, added_up
+from tacit.numbers import Words
 from tacit.plan import BINS, CELL_MOST, LARGEST_LEAST, WEIGHT_BITS, Scaling, Vector
-from tacit.privacy import Words
 
 Whole = NDArray[np.int64]
 

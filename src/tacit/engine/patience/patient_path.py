@@ -74,8 +74,8 @@ from tacit.exact import (
     sum_names,
     value_name,
 )
+from tacit.numbers import Words
 from tacit.plan import LARGEST_BINS, UNBOUNDED, Plan, Scaling, Vector
-from tacit.privacy import Words
 from tacit.query import Kind
 from tacit.tables import Source, to_scalar
 

@@ -26,7 +26,7 @@ from tacit.engine.kernel.coding import bytes_of
 from tacit.engine.patience.patient import Beginnings, added_up
 from tacit.engine.relation import TEXT_BYTES_MOST, leaving
 from tacit.memory import memory_limit, spill_folder
-from tacit.privacy import Words
+from tacit.numbers import Words
 from tacit.query import INT_LEAST, INT_MOST, Kind, UnitAggregate
 from tacit.tables import Source, open_source
 

@@ -12,7 +12,7 @@ from math import prod
 import numpy as np
 
 from tacit.noise import Keystream
-from tacit.privacy import Flags, Floats, Integers
+from tacit.numbers import Flags, Floats, Integers
 
 Clique = tuple[int, ...]
 

@@ -12,7 +12,7 @@ from math import prod
 import numpy as np
 
 from tacit.learning.synthetic.field import Clique, Field, JunctionTree
-from tacit.privacy import Flags, Floats
+from tacit.numbers import Flags, Floats
 
 SLACK = 0.5
 # The fit ends when the gradient adds up to this: a quarter of all people at most in all tables together.

@@ -18,8 +18,8 @@ from tacit.learning.synthetic.field import uniforms
 from tacit.learning.synthetic.made_columns import BIN_NOISE, MadeColumn, cell_shares, cells_within
 from tacit.learning.synthetic.row_rules import keeping_rules
 from tacit.noise import Keystream
+from tacit.numbers import Floats, Integers
 from tacit.plan import CodedColumn
-from tacit.privacy import Floats, Integers
 from tacit.query import Column
 from tacit.tables import Declaration
 

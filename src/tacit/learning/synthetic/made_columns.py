@@ -22,8 +22,8 @@ from tacit.learning.features import CELLS, Feature, coarse_of, feature_of, known
 from tacit.learning.priors import Coarse, bins_of
 from tacit.learning.synthetic.field import uniforms
 from tacit.noise import Keystream
+from tacit.numbers import Floats, Integers
 from tacit.plan import STEPS_MOST, SUMS_MOST, CodedColumn, measured_column
-from tacit.privacy import Floats, Integers
 from tacit.query import Aggregate, Call, Column, Value
 from tacit.tables import ColumnFacts
 

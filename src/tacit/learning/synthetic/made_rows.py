@@ -27,8 +27,9 @@ from tacit.learning.synthetic.rows_report import NORMAL_95, RowsReport, TableErr
 from tacit.learning.undeclared import FitPlan, one_call
 from tacit.ledger import Receipt
 from tacit.noise import Keystream
+from tacit.numbers import Number, whole
 from tacit.plan import UNIT, PairDistances
-from tacit.privacy import ApproximateLoss, Number, whole
+from tacit.privacy import ApproximateLoss
 
 ROWS_MOST = 10**9
 # How often rows that break a rule are drawn again.

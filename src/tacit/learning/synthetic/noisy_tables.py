@@ -34,8 +34,9 @@ from tacit.learning.synthetic.pair_choice import PAIR_WEIGHT, Candidates, Pair, 
 from tacit.learning.synthetic.row_rules import RowRule, possible_bins, read_rules
 from tacit.learning.undeclared import FitPlan, known_columns
 from tacit.noise import Keystream
+from tacit.numbers import Flags, Floats, Integers, Number, brief
 from tacit.plan import UNIT, CodedColumn, CodedPlan, PairDistances, PairTables, count_moves_squared
-from tacit.privacy import Flags, Floats, GaussianNoise, Integers, Number, brief
+from tacit.privacy import GaussianNoise
 
 # The parts of the loss: counts of columns, distances of pairs, tables of pairs.
 FOR_COLUMNS, FOR_DISTANCES = Fraction(12, 100), Fraction(12, 100)

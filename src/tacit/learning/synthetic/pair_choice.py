@@ -12,7 +12,7 @@ from math import isqrt, sqrt
 import numpy as np
 
 from tacit.learning.synthetic.field import triangulated
-from tacit.privacy import Floats
+from tacit.numbers import Floats
 
 Pair = tuple[int, int]
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from tacit.errors import InvalidParameter, QueryRefused
 from tacit.learning.synthetic.made_columns import MadeColumn
-from tacit.privacy import Flags, Integers
+from tacit.numbers import Flags, Integers
 from tacit.query import Expression, Frame, columns_of, evaluate
 from tacit.tables import Declaration
 

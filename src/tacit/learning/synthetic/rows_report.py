@@ -14,8 +14,8 @@ import numpy as np
 from tacit.errors import printable
 from tacit.learning.synthetic.fitting import NoisyCounts
 from tacit.learning.synthetic.noisy_tables import RowsState
+from tacit.numbers import Floats
 from tacit.pictures import Panel, Sheet, SheetCell, Spec, as_chart, chart, check_path, page, write
-from tacit.privacy import Floats
 
 NORMAL_95 = 1.96
 # The mean size of standard normal noise.

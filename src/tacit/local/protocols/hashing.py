@@ -31,7 +31,7 @@ from tacit.local.protocols.protocol import (
     spread_of,
 )
 from tacit.noise import Bits, draw_below
-from tacit.privacy import Flags, Integers, Words, ball, nearest_float
+from tacit.numbers import Flags, Integers, Words, ball, nearest_float
 
 HASH_BITS = 32
 SIZE_MAX = 1 << HASH_BITS

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from tacit.local.protocols.protocol import Payloads, as_payloads, as_records, kept_chance
 from tacit.noise import CHANCE_BITS, ONE, Bits, draw_below, draw_heads, draw_heads_each
-from tacit.privacy import Flags, Integers, ball, certain_floor, nearest_float
+from tacit.numbers import Flags, Integers, ball, certain_floor, nearest_float
 
 GRID_BITS = 20
 # Below this epsilon the hybrid is only Duchi's response; above it a share 1 - e^(-ε/2) of piecewise errs less.

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from tacit.errors import InvalidParameter
 from tacit.noise import ONE, Bits, draw_below, draw_heads
-from tacit.privacy import Flags, Integers, ball, certain_floor, show
+from tacit.numbers import Flags, Integers, ball, certain_floor, show
 
 # A row of bytes for each report: (reports, payload_bytes)
 Payloads = NDArray[np.uint8]

@@ -17,7 +17,7 @@ from flint import arb
 from tacit.local.protocols.protocol import Payloads, SupportCounts, kept_chance, spread_of
 from tacit.local.protocols.unary import BitReports, as_bytes, as_words, bit_of, last_mask, set_bits, width_of
 from tacit.noise import WIDTH, Bits, ThresholdTable, draw_below, draw_heads, draw_packed_heads
-from tacit.privacy import Flags, Integers, Words, ball, nearest_float
+from tacit.numbers import Flags, Integers, Words, ball, nearest_float
 
 _WORD = 64
 # Places tried for each row before rows that are done are set aside.

@@ -17,7 +17,7 @@ import numpy as np
 from tacit.errors import InvalidParameter
 from tacit.local.protocols.protocol import Payloads, SupportCounts, kept_chance
 from tacit.noise import ONE, PIECE_WORDS, Bits, draw_heads, draw_packed_heads
-from tacit.privacy import Flags, Integers, Words, show
+from tacit.numbers import Flags, Integers, Words, show
 
 # ---- counting bits ---------------------------------------------------------------------------------------------------
 

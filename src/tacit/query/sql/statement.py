@@ -8,7 +8,7 @@ from itertools import product
 
 from sqlglot import exp
 
-from tacit.privacy import decimal_meaning
+from tacit.numbers import decimal_meaning
 from tacit.query.check import check
 from tacit.query.compound import Branch, grouping_name, refuse_unnested_time
 from tacit.query.joins import NamedRows

@@ -19,7 +19,7 @@ from fastapi import Request, Response
 from tacit.answer import Answer, answer_from, answer_record, cells, closing_lines, svg_for_page
 from tacit.json_wire import write_json
 from tacit.ledger import Person
-from tacit.privacy import brief
+from tacit.numbers import brief
 from tacit.server.desk import Desk, Given
 from tacit.server.pages.page_look import budget_bars
 from tacit.server.pages.question_words import title_of

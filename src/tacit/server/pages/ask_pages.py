@@ -22,8 +22,8 @@ from fastapi.responses import RedirectResponse
 from tacit.json_wire import write_json
 from tacit.ledger import Person
 from tacit.noise import fresh_bytes
+from tacit.numbers import brief
 from tacit.options import read_wording
-from tacit.privacy import brief
 from tacit.query import written_forms
 from tacit.server.desk import Desk, told
 from tacit.server.pages.page_look import budget_bars, lines_of_plan, outlook_of, page

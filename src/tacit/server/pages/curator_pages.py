@@ -14,8 +14,8 @@ from starlette.datastructures import FormData
 from tacit.errors import InvalidParameter
 from tacit.json_wire import write_json
 from tacit.ledger import Person
+from tacit.numbers import show
 from tacit.options import read_wording
-from tacit.privacy import show
 from tacit.server import curating
 from tacit.server.desk import Desk, told
 from tacit.server.pages.page_look import budget_bars, lines_of_plan, outlook_of

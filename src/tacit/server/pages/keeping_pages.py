@@ -12,7 +12,7 @@ from typing import Any
 from fastapi import Request, Response
 
 from tacit.ledger import Note, Person
-from tacit.privacy import brief, decimal_meaning, positive, show
+from tacit.numbers import brief, decimal_meaning, positive, show
 from tacit.server import curating
 from tacit.server.access import require, sees
 from tacit.server.desk import Desk

@@ -16,7 +16,7 @@ from fastapi import Request, Response
 
 from tacit.errors import TacitError
 from tacit.ledger import Person
-from tacit.privacy import brief, from_text
+from tacit.numbers import brief, from_text
 from tacit.server.access import require, sees
 from tacit.server.desk import Desk
 from tacit.server.pages.page_look import budget_bars

@@ -24,7 +24,7 @@ from fastapi import FastAPI, Request, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from tacit.ledger import BudgetStatus, Ledger
-from tacit.privacy import brief
+from tacit.numbers import brief
 from tacit.server.problems import Problem
 
 _PYTHON = re.compile(r",? in Python [^;]*")
