@@ -9,7 +9,8 @@ RUNTIME := $(VENV)/.installed-runtime
 TOOLS := $(VENV)/.installed-test
 TABLES := $(VENV)/.installed-bench
 PIP := $(BIN)/python -m pip -qq --disable-pip-version-check
-WORKERS ?= 2
+# one more than the two cores: a fifth of the time a test waits for a lock, a server or a clock
+WORKERS ?= 3
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test near far check slow cluster bench bench-peers gauntlet side-by-side reference format clean

@@ -30,6 +30,7 @@ RUNS = 5
 # How many names may be repeated. A limit only falls: lower it whenever the figure is below it.
 CLASSES_TWICE_MAX = 0  # class names in two modules
 FACES_WIDE_MAX = 3  # faces with more than FACE_NAMES names
+LINES_MAX = 90_500  # lines of the product's Python; a limit that only falls, and what is added is paid for by deleting
 LONELY_NAMES_MAX = 230  # names of faces that only one other room wants, or none
 HELPERS_THRICE_MAX = 0  # names of private functions in three modules
 
@@ -45,6 +46,12 @@ def small_files(tree: Tree) -> list[str]:
         and len(importers[module_of(path)]) <= 1
         and path not in SMALL_ALLOWED
     ]
+
+
+def size(tree: Tree, most: int = LINES_MAX) -> list[str]:
+    """The product has at most so many lines."""
+    lines = sum(source.count("\n") for source in tree.values())
+    return [f"the product has {lines:,} lines, {most:,} at most; delete as many as you add"] if lines > most else []
 
 
 def names_once(tree: Tree) -> list[str]:
@@ -177,7 +184,7 @@ def figures(tree: Tree) -> list[str]:
     ]
     return [
         f"files: {len(tree)}, {len(tree) - without} without faces",
-        f"lines: {sum(lines):,}, median {median(lines):g}, largest {lines[-1]}",
+        f"lines: {sum(lines):,} ({LINES_MAX:,} at most), median {median(lines):g}, largest {lines[-1]}",
         f"files under {SMALL_LINES} lines with a single importer: {len(tiny)} ({', '.join(sorted(tiny)) or 'none'})",
         f"module names in two rooms: {len(names_once(tree))}",
         f"rooms with a stated face: {sum(stated.values())} of {len(stated)}; imports past a face: {len(faces(tree))}",

@@ -15,7 +15,7 @@ LONG = SHORT * 80
 def test_the_package_keeps_its_files_whole():
     tree = house.read_package()
     broken = house.small_files(tree) + house.names_once(tree) + house.folder_sizes(tree) + house.repeated_names(tree)
-    broken += house.wide_faces(tree)
+    broken += house.wide_faces(tree) + house.size(tree)
     assert not broken, "\n".join(broken)
 
 
@@ -50,6 +50,11 @@ def test_what_is_allowed_passes(rule, tree):
     assert rule(tree) == []
 
 
+def test_the_size_is_counted_and_limited():
+    assert house.size({"noise/a.py": SHORT, "noise/b.py": LONG}, 81) == []
+    assert house.size({"noise/a.py": SHORT, "noise/b.py": LONG}, 80)
+
+
 def test_names_that_are_repeated_are_counted_and_limited():
     tree = {f"noise/{name}.py": "class Rows: ...\ndef _read(): ...\ndef shown(): ...\n" for name in "abc"}
     assert house.repeated(tree) == (["Rows"], ["_read"])
@@ -76,7 +81,7 @@ def test_what_is_small_on_purpose_is_there_and_small():
 def test_the_figures_count_what_is_there():
     tree = {"noise/__init__.py": "__all__ = ['f']\n", "noise/b.py": "def f():\n    return 1\n"}
     shown = "\n".join(house.figures(tree))
-    assert "files: 2, 1 without faces\nlines: 3, median 1.5, largest 2" in shown
+    assert f"files: 2, 1 without faces\nlines: 3 ({house.LINES_MAX:,} at most), median 1.5, largest 2" in shown
     assert "rooms with a stated face: 1 of 1" in shown
     assert "longest function: 2 lines (noise/b.py f)" in shown
 

@@ -6,15 +6,15 @@ import tacit_gauntlet
 from tacit_gauntlet.frame.case import all_cases
 from tacit_gauntlet.frame.mutant import all_mutants
 from tests.changes import PROJECT
-from tests.gauntlet.turns import QUARTERS, concerns, files_of, first_bugs, planted_on, seams_of
+from tests.gauntlet.turns import TURNS, concerns, files_of, first_bugs, planted_on, seams_of
 
 tacit_gauntlet.load()
 BUGS = all_mutants()
 DAY = date(2026, 12, 30)
 
 
-def test_the_first_bug_of_every_case_is_planted_once_in_four_days():
-    planted = [planted_on(DAY + timedelta(days=at), BUGS, ()) for at in range(QUARTERS)]
+def test_the_first_bug_of_every_case_is_planted_once_in_eight_days():
+    planted = [planted_on(DAY + timedelta(days=at), BUGS, ()) for at in range(TURNS)]
     assert sum(map(len, planted)) == len(set().union(*planted))
     assert set().union(*planted) == set(first_bugs(BUGS).values())
     assert {bug.killed_by for bug in BUGS if bug.name in set().union(*planted)} == {bug.killed_by for bug in BUGS}
@@ -23,7 +23,7 @@ def test_the_first_bug_of_every_case_is_planted_once_in_four_days():
 def test_all_bugs_of_a_place_that_changed_are_planted_on_every_day():
     concerned = {bug.name for bug in BUGS if "DiscreteLaplace.draw" in seams_of(bug)}
     assert len(concerned) > 1
-    for at in range(QUARTERS):
+    for at in range(TURNS):
         day = DAY + timedelta(days=at)
         assert concerned <= planted_on(day, BUGS, {"src/tacit/noise/laplace.py"})
         assert not concerned <= planted_on(day, BUGS, ())

@@ -1,4 +1,4 @@
-"""Which planted bugs one run of the tests plants: the first bug of a quarter of the cases, another quarter each day,
+"""Which planted bugs one run of the tests plants: the first bug of an eighth of the cases, another eighth each day,
 and every bug whose place or whose own code differs from the main branch. `make slow` plants all of them.
 
 What is planted changes by the day; whether a planted bug is killed does not.
@@ -18,7 +18,7 @@ from tacit_gauntlet.frame.mutant import Mutant, all_mutants
 from tacit_gauntlet.targets import TARGETS, places_of
 from tests.changes import PROJECT
 
-QUARTERS = 4
+TURNS = 8
 
 
 def first_bugs(mutants: Iterable[Mutant]) -> dict[str, str]:
@@ -29,7 +29,7 @@ def first_bugs(mutants: Iterable[Mutant]) -> dict[str, str]:
 def planted_on(day: date, mutants: Collection[Mutant], changed: Collection[str]) -> set[str]:
     """Return the names of the bugs that a run plants."""
     firsts = first_bugs(mutants)
-    turn = [firsts[case] for at, case in enumerate(sorted(firsts)) if at % QUARTERS == day.toordinal() % QUARTERS]
+    turn = [firsts[case] for at, case in enumerate(sorted(firsts)) if at % TURNS == day.toordinal() % TURNS]
     return {*turn, *(mutant.name for mutant in mutants if concerns(mutant, changed))}
 
 

@@ -173,11 +173,13 @@ TREES: list[dict[str, Any]] = [
 ]
 
 
-def test_none_is_answered_charged_or_an_error_of_the_servers(house: House) -> None:
+@pytest.mark.parametrize("paths_each", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_none_is_answered_charged_or_an_error_of_the_servers(house: House, paths_each: int) -> None:
+    """Both paths read a body by the same reader: here they take turns, and `make slow` sends each body to both."""
     bodies = [*RAW, *(json.dumps(each).encode() for each in (*WORDED, *TREES))]
     wrong = []
-    for body in bodies:
-        for path in ("plan", "questions"):
+    for at, body in enumerate(bodies):
+        for path in (("plan", "questions") * 2)[at % 2 :][:paths_each]:
             reply = house.send("POST", f"/api/v1/tables/visits/{path}", content=body)
             problem = reply.json()
             if not (400 <= reply.status_code < 500 and problem["type"].startswith("urn:tacit:") and problem["detail"]):
