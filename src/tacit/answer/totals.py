@@ -84,9 +84,9 @@ def fit_tree(parents: Sequence[Integers], values: Sequence[Floats | None], varia
     for level, below in enumerate(parents):
         known, above = fitted[level] - sums[level], errors[level]
         if level == last - 1:  # groups of one total have one share and one error
-            spread = variances[last]
-            share = spread / sum_spreads[level]
-            moved, error = (share * known)[below], (spread - share * (spread - share * above))[below]
+            one = variances[last]
+            share = one / sum_spreads[level]
+            moved, error = (share * known)[below], (one - share * (one - share * above))[below]
             moved += ups[last]
         else:
             spread, share = spreads[level + 1], spreads[level + 1] / sum_spreads[level][below]
