@@ -25,8 +25,8 @@ from tacit.ledger.entry import Entry, Record
 from tacit.ledger.registry import RegisteredTable
 from tacit.ledger.spelling import given_name, look, name_key
 from tacit.ledger.store import END_VISIT, FORGET_HASH, FORGET_VISITS, KEEP_HASH, NOTE_USE, LedgerStore
-from tacit.privacy import Loss
 from tacit.numbers import decimal_meaning, positive
+from tacit.privacy import Loss
 
 CURATOR, ANALYST, AUDITOR = ROLES = ("curator", "analyst", "auditor")
 REASON_MAX = 1000
