@@ -12,9 +12,9 @@ from fractions import Fraction
 import numpy as np
 
 from bench.measure import Figure, Result
-from tacit.plan.choices import UnitBounds, draw_of
 from tacit.plan.layout import WantedQuantiles
 from tacit.plan.plan import Spend
+from tacit.plan.split import UnitBounds, draw_of
 from tacit.selection.quantile import Aim, GroupRows, Rate, Stretches, Target, draw_quantiles
 
 RUNS = 600

@@ -21,9 +21,7 @@ SMALL_LINES = 60
 FACE_NAMES = 40
 FOLDER_FILES_MIN = 4
 # What is small on purpose, and why.
-SMALL_ALLOWED: dict[str, str] = {
-    "engine/prefilter.py": "what a server may leave out is an argument about safety, and is read by itself",
-}
+SMALL_ALLOWED: dict[str, str] = {}
 # One name in two rooms, on purpose.
 TWICE_ALLOWED: dict[str, str] = {}
 RUNS = 5

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import pytest
 
-from tacit.accounting.meaning import for_group
+from tacit.accounting.convert import for_group
 from tacit.errors import InvalidParameter
 from tacit.privacy.loss import ApproximateLoss, epsilon, renyi, rho
 from tests.accounting import oracle

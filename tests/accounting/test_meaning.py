@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tacit
-from tacit.accounting.meaning import explain, meaning_line
+from tacit.accounting.convert import explain, meaning_line
 from tacit.errors import InvalidParameter
 from tacit.privacy.loss import ApproximateLoss, PureLoss
 

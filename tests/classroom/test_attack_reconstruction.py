@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tacit.accounting.meaning import explain
+from tacit.accounting.convert import explain
 from tacit.errors import InvalidParameter
 from tacit.noise.laplace import DiscreteLaplace
 from tacit_classroom.attacks import made_up, reconstruct, reconstruction

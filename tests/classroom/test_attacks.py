@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import tacit
-from tacit.accounting.meaning import explain
+from tacit.accounting.convert import explain
 from tacit.asking.session import Session
 from tacit.errors import BudgetExceeded, InvalidParameter
 from tacit.noise.laplace import DiscreteLaplace

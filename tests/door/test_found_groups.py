@@ -12,10 +12,10 @@ from tacit.asking.learned import LEARNED_MOST, USUAL, cost_of_wanted, is_too_dea
 from tacit.errors import QueryRefused
 from tacit.plan import Fact, make_plan, make_spend, missing_facts
 from tacit.plan.bounds.chosen import FIRST_SHARE, SECOND_MOST
-from tacit.plan.bounds.facts import grouping_of
-from tacit.plan.bounds.found_keys import (
+from tacit.plan.bounds.facts import (
     KeySearch,
     _hold_enough,
+    grouping_of,
     known_keys,
     smallest_shown,
 )

@@ -14,9 +14,8 @@ from tacit import typed_sql as sql
 from tacit.engine.expression import to_sql
 from tacit.engine.translations import TRANSLATIONS
 from tacit.errors import QueryRefused
-from tacit.query.kind import BOOL, DATE, FLOAT, INT, TEXT, TIMESTAMP, decimal
 from tacit.query.language.catalogue import FUNCTIONS
-from tacit.query.nodes import Call, Column, Value, functions_of
+from tacit.query.nodes import BOOL, DATE, FLOAT, INT, TEXT, TIMESTAMP, Call, Column, Value, decimal, functions_of
 from tacit.query.sql.expressions import show
 from tacit_gauntlet.stage import cells
 from tacit_gauntlet.stage.cells import same_cell

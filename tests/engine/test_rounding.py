@@ -6,8 +6,7 @@ import pyarrow as pa
 import pytest
 
 from tacit.errors import QueryRefused
-from tacit.query.kind import INT_LEAST, INT_MOST, decimal, kind_of_column
-from tacit.query.nodes import Call, Column, Value
+from tacit.query.nodes import INT_LEAST, INT_MOST, Call, Column, Value, decimal, kind_of_column
 from tacit.query.typecheck import kind_of
 from tacit.tables.schema import ColumnFacts
 from tacit_gauntlet.stage.language import trial

@@ -7,10 +7,9 @@ from sqlglot import exp
 
 from tacit.engine.translations import TRANSLATIONS
 from tacit.errors import QueryRefused
-from tacit.query.kind import FLOAT
 from tacit.query.language.catalogue import FUNCTIONS
 from tacit.query.language.functions import Function
-from tacit.query.nodes import Call, Column
+from tacit.query.nodes import FLOAT, Call, Column
 from tacit.query.sql import expressions
 from tacit.query.sql.expressions import SPELLINGS, show
 from tacit.query.sql.questions import parse_query

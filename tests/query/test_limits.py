@@ -7,8 +7,7 @@ import pytest
 
 from tacit.errors import QueryRefused
 from tacit.query.frame import correlation, count, mean, variance
-from tacit.query.kind import FLOAT, TEXT
-from tacit.query.nodes import Call, Column, Value
+from tacit.query.nodes import FLOAT, TEXT, Call, Column, Value
 from tacit.query.typecheck import STEPS_MAX, limit_cells, steps, text_bytes
 from tacit.tables.cells import TEXT_BYTES_MAX
 from tacit_gauntlet.stage.table import bounded_plan, exact_table, plan_of, protected

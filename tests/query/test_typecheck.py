@@ -7,13 +7,12 @@ from sqlglot import exp
 
 from tacit import typed_sql as sql
 from tacit.engine.expression import to_sql
-from tacit.query.check import check, type_of
-from tacit.query.kind import TEXT, value_of
+from tacit.query.check import check
 from tacit.query.language.catalogue import FUNCTIONS, written_forms
-from tacit.query.nodes import Aggregate, Call, Column, Output, Query, columns_of, functions_of
+from tacit.query.nodes import TEXT, Aggregate, Call, Column, Output, Query, columns_of, functions_of, value_of
 from tacit.query.sql.expressions import show
 from tacit.query.sql.rows import parse_expression
-from tacit.query.typecheck import canonical, kind_of
+from tacit.query.typecheck import canonical, kind_of, type_of
 from tacit_gauntlet.stage import cells
 from tacit_gauntlet.stage.cells import same_cell
 from tacit_gauntlet.stage.payloads import hostile_texts

@@ -105,7 +105,7 @@ def test_equal_windows_are_one_and_named_ones_are_found():
     ],
 )
 def test_a_window_that_means_nothing_is_refused(window, said):
-    from tacit.query.kind import INT, TEXT
+    from tacit.query.nodes import INT, TEXT
 
     kinds = {"n": INT, "g": TEXT}
     with pytest.raises(QueryRefused, match=said):
@@ -214,7 +214,7 @@ SPANS = {
     ],
 )
 def test_where_an_expression_may_be(text, span):
-    from tacit.query.kind import FLOAT, INT, TEXT
+    from tacit.query.nodes import FLOAT, INT, TEXT
     from tacit.query.sql.expressions import Reader
     from tacit.query.sql.parse import parsed
     from tacit.query.typecheck import canonical

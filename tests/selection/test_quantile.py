@@ -10,9 +10,9 @@ import pytest
 
 from tacit.noise.bits import Keystream
 from tacit.noise.coins import draw_below_each
-from tacit.plan.choices import UnitBounds, draw_of
 from tacit.plan.layout import WantedQuantiles
 from tacit.plan.plan import Spend
+from tacit.plan.split import UnitBounds, draw_of
 from tacit.selection import quantile, weights
 from tacit.selection.quantile import (
     Aim,

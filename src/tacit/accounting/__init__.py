@@ -10,7 +10,7 @@ from tacit.accounting.amplify import (
     shuffled,
 )
 from tacit.accounting.composition import compose, parallel
-from tacit.accounting.convert import rho_within
+from tacit.accounting.convert import GROUPS, PRIORS, explain, for_group, meaning_line, rho_within
 from tacit.accounting.cost import (
     continuous_gaussian_delta,
     gaussian_sigma,
@@ -33,4 +33,3 @@ from tacit.accounting.filter import (
     rule_of,
     shares_of,
 )
-from tacit.accounting.meaning import GROUPS, PRIORS, explain, for_group, meaning_line

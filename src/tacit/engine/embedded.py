@@ -21,7 +21,6 @@ from tacit.engine.expression import read_column
 from tacit.engine.kernel import compiled, kernel_path
 from tacit.engine.patience import patient_path
 from tacit.engine.patience.patient import Orders
-from tacit.engine.prefilter import wanted_rows
 from tacit.engine.relation import (
     DIGEST_BYTES,
     KEY_PLACE,
@@ -31,6 +30,7 @@ from tacit.engine.relation import (
     listed_keys,
     texts_relation,
     values_relation,
+    wanted_rows,
     with_distinct,
     with_values,
 )

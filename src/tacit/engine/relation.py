@@ -3,6 +3,11 @@
 Which groups and rows of a unit are kept depends only on that unit's own values and a fresh salt: groups in the order of
 (hash of salt, unit and key; key), rows of one unit and key in the order of (hash of salt, unit, key and values;
 values). Rows that still tie are identical. So adding one unit never changes which rows of another are kept.
+
+The part of a question's WHERE about stored cells, for a store that can leave rows out before it sends them.
+
+Our own SQL filters again, so it only has to hold for every row that the condition holds for: a part that is not a
+comparison with constants, AND, OR or about NULL means every row.
 """
 
 import hashlib
@@ -31,8 +36,8 @@ from tacit.exact import (
 )
 from tacit.numbers import Integers
 from tacit.plan import UNBOUNDED, UNIT_WEIGHT, Plan, Product
-from tacit.query import Expression, Kind
-from tacit.tables import keys_to_arrow, to_scalar
+from tacit.query import Call, Column, Expression, Kind, Value
+from tacit.tables import ColumnFacts, WantedRows, keys_to_arrow, to_scalar
 
 UNIT = "unit"
 KEY_PLACE = "key_place"
@@ -382,3 +387,42 @@ def _places(exact_table: ExactTable, found: pa.Table, plan: Plan) -> Integers:
     columns = [found.column(key_name(at)).to_pylist() for at in range(len(plan.keys))]
     keys = zip(*columns, strict=True)
     return np.array([place_of[tuple(to_scalar(part) for part in key)] for key in keys], dtype=np.int64)
+
+
+COMPARED = ("=", "<>", "<", "<=", ">", ">=", "in")
+TYPES = ("int", "bool", "date", "text")
+ANY = WantedRows("any")
+
+
+def wanted_rows(where: Expression | None, columns: Mapping[str, ColumnFacts]) -> WantedRows | None:
+    """Return a condition that holds for every row that `where` holds for; None: every row is wanted."""
+    return None if where is None else _wanted(where, columns)
+
+
+def _wanted(where: Expression, columns: Mapping[str, ColumnFacts]) -> WantedRows:
+    if isinstance(where, Column):  # a bool by itself
+        return WantedRows("=", where.name, "bool", (True,))
+    if isinstance(where, Value):
+        return ANY
+    first = where.arguments[0] if where.arguments else None
+    if where.function in ("and", "or"):
+        return WantedRows(where.function, of=tuple(_wanted(each, columns) for each in where.arguments))
+    if where.function == "not" and isinstance(first, Column):
+        return WantedRows("=", first.name, "bool", (False,))
+    if where.function == "not" and isinstance(first, Call) and first.function == "is_null":
+        inner = _wanted(first, columns)
+        return inner if inner is ANY else WantedRows("is_not_null", inner.column, inner.type)
+    if not isinstance(first, Column) or columns[first.name].type not in TYPES:
+        return ANY
+    if where.function == "is_null":
+        return WantedRows("is_null", first.name, columns[first.name].type)
+    if where.function in COMPARED:
+        return _wanted_comparison(where, first, columns[first.name].type)
+    return ANY
+
+
+def _wanted_comparison(where: Call, column: Column, kind: str) -> WantedRows:
+    constants = [each.value for each in where.arguments[1:] if isinstance(each, Value) and each.type == kind]
+    if len(constants) < len(where.arguments) - 1:
+        return ANY
+    return WantedRows(where.function, column.name, kind, tuple(constants))

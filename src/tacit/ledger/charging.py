@@ -31,7 +31,7 @@ from tacit.ledger.draft import (
 )
 from tacit.ledger.entry import CHARGE_NAMES, Entry, Record, account_name, amounts_record, charge_from, scope_of
 from tacit.ledger.locks import ATTEMPTS
-from tacit.ledger.registry import RegisteredTable, declared_budget
+from tacit.ledger.registry import RegisteredTable
 from tacit.ledger.roles import find_person, not_allowed, why_not
 from tacit.ledger.spelling import name_key
 from tacit.ledger.status import cost_of, first_shortfall
@@ -462,7 +462,7 @@ def _refuse_if_closed(draft: LedgerDraft, request: ChargeRequest) -> None:
 
     Late rows could put one person in more blocks than its budgets were given for.
     """
-    table, budget = request.table, declared_budget(draft.book, request.table.cohort)
+    table, budget = request.table, draft.book.declared(request.table.cohort)
     if budget.period != BLOCK or table.stamp is None:
         return
     # midnight is at most 14 hours from UTC's: a block before this day is over in every zone

@@ -15,6 +15,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from tacit.accounting import Charge
+from tacit.errors import LedgerError
 from tacit.ledger.budget import BLOCK, EACH, Budget, aside_changes, budget_from, set_aside
 from tacit.ledger.chain import BEGINNING, SigningKey, canonical, link
 from tacit.ledger.entry import (
@@ -115,6 +116,15 @@ class RuleBook:
     def first(self, cohort: str) -> Budget | None:
         entry = self._at(FIRST + cohort)
         return None if entry is None else _budget(entry.body)
+
+    def declared(self, cohort: str) -> Budget:
+        """Return the budget that every cohort has, to everyone together: for life, or per the period first declared."""
+        first = self.first(cohort)
+        period = None if first is None else first.period
+        found = next((budget for _, budget in self.budgets(cohort, None) if budget.period == period), None)
+        if found is None:
+            raise LedgerError("the ledger is damaged: a table lacks a budget\nhint: run tacit ledger verify")
+        return found
 
     def charged(
         self, budget: Budget, *, analyst: str, time: str, blocks: Sequence[str] | None

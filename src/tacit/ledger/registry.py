@@ -124,7 +124,7 @@ def known_as(view: LedgerDraft, wanted: Registration, *, by_name: bool) -> str |
 
 
 def registered(book: RuleBook, table: Declared) -> RegisteredTable:
-    budget = declared_budget(book, table.cohort)
+    budget = book.declared(table.cohort)
     return RegisteredTable(
         id=table.id,
         name=table.name,
@@ -136,16 +136,6 @@ def registered(book: RuleBook, table: Declared) -> RegisteredTable:
         entry=table.entry,
         source=table.source,
     )
-
-
-def declared_budget(book: RuleBook, cohort: str) -> Budget:
-    """Return the budget that every cohort has, to everyone together: for life, or per the period first declared."""
-    first = book.first(cohort)
-    period = None if first is None else first.period
-    found = next((budget for _, budget in book.budgets(cohort, None) if budget.period == period), None)
-    if found is None:
-        raise LedgerError("the ledger is damaged: a table lacks a budget\nhint: run tacit ledger verify")
-    return found
 
 
 def grant(
@@ -166,7 +156,7 @@ def grant(
     if analyst is not None and analyst != EACH and not draft.book.budgets(table.cohort, name_key(analyst)):
         analyst = given_name(analyst)
     if population is None:
-        population = declared_budget(draft.book, table.cohort).population
+        population = draft.book.declared(table.cohort).population
     budget = new_budget(
         table.cohort, loss, analyst=analyst, period=period, population=population, accept_large_delta=accept_large_delta
     )
@@ -178,13 +168,13 @@ def revoke(draft: LedgerDraft, name: str, *, analyst: str | None, period: str | 
     table = _known_table(draft, name)
     own = draft.book.budgets(table.cohort, None if analyst is None else name_key(analyst))
     if analyst is None and period is None:
-        period = declared_budget(draft.book, table.cohort).period
+        period = draft.book.declared(table.cohort).period
     budget = next((budget for _, budget in own if budget.period == period), None)
     if budget is None and (analyst is None or period is not None):
         raise InvalidParameter(
             f"'{name}' does not have a budget per {period} to revoke\nhint: 'tacit budget' lists the budgets"
         )
-    closed = replace(budget or replace(declared_budget(draft.book, table.cohort), analyst=analyst), rule=ADMITS_NOTHING)
+    closed = replace(budget or replace(draft.book.declared(table.cohort), analyst=analyst), rule=ADMITS_NOTHING)
     return _put_budget(draft, closed, insist=True, reason=reason)
 
 
@@ -258,7 +248,7 @@ def _declare_budget(draft: LedgerDraft, cohort: str, wanted: Registration) -> No
 
 def _check_budget(book: RuleBook, cohort: str, wanted: Registration) -> None:
     """A budget given again must be the one in force, or the one first declared, which a grant has since changed."""
-    in_force, first = declared_budget(book, cohort), book.first(cohort)
+    in_force, first = book.declared(cohort), book.first(cohort)
     known = [(each.loss, each.period) for each in (in_force, first) if each is not None]
     if wanted.budget is None or _parted(wanted) in known:
         return

@@ -24,7 +24,7 @@ from tacit.errors import InvalidParameter
 from tacit.ledger.budget import BLOCK, EACH, Budget, block_of, budget_from
 from tacit.ledger.draft import BUDGETS, LedgerDraft
 from tacit.ledger.entry import ACCOUNT, Account, Entry, Record, account_name, charge_from, scope_of
-from tacit.ledger.registry import RegisteredTable, declared_budget
+from tacit.ledger.registry import RegisteredTable
 from tacit.ledger.spelling import name_key
 from tacit.numbers import brief, from_text, show
 from tacit.privacy import KINDS, ApproximateLoss, Event, event_to_dict
@@ -213,7 +213,7 @@ def budget_status(
 ) -> tuple[BudgetStatus, ...]:
     """Return the status of each budget that applies, now or after one more `charge`; room set aside is neither spent
     nor left."""
-    asking = declared_budget(draft.book, table.cohort).loss
+    asking = draft.book.declared(table.cohort).loss
     by_all = draft.account(scope_of(table.cohort)).last
     found = []
     for budget, scope, account, times in _limited(draft, table, analyst):

@@ -13,9 +13,17 @@ from tacit.plan.bounds.chosen import (
     VAGUE_FROM,
     WILD_FROM,
 )
-from tacit.plan.bounds.facts import FEW_CELLS, NO_FACTS, Fact, Facts, WantedFact, people_beyond_ranges
+from tacit.plan.bounds.facts import (
+    FEW_CELLS,
+    NO_FACTS,
+    Fact,
+    Facts,
+    WantedFact,
+    people_beyond_ranges,
+    refuse_no_groups,
+    smallest_shown,
+)
 from tacit.plan.bounds.filled import unseen_columns
-from tacit.plan.bounds.found_keys import refuse_no_groups, smallest_shown
 from tacit.plan.bounds.learning import ceiling_keys, missing_facts, needed_facts, standing_in
 from tacit.plan.bounds.scaling import (
     BINS,

@@ -19,13 +19,11 @@ from typing import TypeVar
 from tacit.accounting import noise_delta, rho_within, shares_of
 from tacit.errors import InvalidParameter, QueryRefused
 from tacit.numbers import Number, decimal_meaning, positive
-from tacit.plan.bounds.facts import NO_FACTS, Facts
+from tacit.plan.bounds.facts import NO_FACTS, Facts, refuse_no_groups, with_others
 from tacit.plan.bounds.filled import filled, lacks_anything
-from tacit.plan.bounds.found_keys import refuse_no_groups, with_others
 from tacit.plan.bounds.scaled import Halves, filled_half, halves_of, scaled_half, scaled_plan, united
 from tacit.plan.bounds.scaling import UNBOUNDED
 from tacit.plan.bounds.vectors import is_scaled
-from tacit.plan.choices import UnitBounds, choice_of, with_quantiles_of
 from tacit.plan.groups import public_keys, refuse_private_keys, sensitivity_of, threshold_for
 from tacit.plan.layout import UNITS, Bounds, Layout, lay_out
 from tacit.plan.levels import plan_with_levels
@@ -44,7 +42,16 @@ from tacit.plan.plan import (
     loss_of,
     question_key,
 )
-from tacit.plan.split import PARTS_TRIED, ROUNDING, divide, rounded_shares, standard_deviation
+from tacit.plan.split import (
+    PARTS_TRIED,
+    ROUNDING,
+    UnitBounds,
+    choice_of,
+    divide,
+    rounded_shares,
+    standard_deviation,
+    with_quantiles_of,
+)
 from tacit.privacy import ApproximateLoss, Event, Loss, RenyiLoss, delta_meaning
 from tacit.query import Query, Scalar, limit_cells, type_of
 from tacit.tables import Declaration, RowUnit

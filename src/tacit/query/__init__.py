@@ -1,7 +1,7 @@
 """Questions: two doors, SQL and Python, that make one tree of frozen records, and the checks on it."""
 
 from tacit.query.allowed_blocks import blocks_allowed
-from tacit.query.check import after_in_words, type_of
+from tacit.query.check import after_in_words
 from tacit.query.column_expressions import Col, col
 from tacit.query.compound import (
     Aside,
@@ -43,7 +43,10 @@ from tacit.query.joins import (
     relation_lines,
     tables_of,
 )
-from tacit.query.kind import (
+from tacit.query.language.catalogue import written_forms
+from tacit.query.language.named_functions import POSITION_MAX
+from tacit.query.literal import Wild, key_value, pattern_parts
+from tacit.query.nodes import (
     BOOL,
     DATE,
     DIGITS_MAX,
@@ -51,25 +54,16 @@ from tacit.query.kind import (
     INT,
     INT_LEAST,
     INT_MOST,
+    PLACES,
     TEXT,
     TIMESTAMP,
-    Kind,
-    common,
-    decimal,
-    kind_of_column,
-    kind_of_value,
-)
-from tacit.query.language.catalogue import written_forms
-from tacit.query.language.named_functions import POSITION_MAX
-from tacit.query.literal import Wild, key_value, pattern_parts
-from tacit.query.nodes import (
-    PLACES,
     Aggregate,
     AggregateKind,
     Call,
     Column,
     Expression,
     Join,
+    Kind,
     Marked,
     Output,
     PerUnit,
@@ -88,6 +82,10 @@ from tacit.query.nodes import (
     Value,
     Window,
     columns_of,
+    common,
+    decimal,
+    kind_of_column,
+    kind_of_value,
 )
 from tacit.query.question_json import RowsSent, question_about, question_from, question_record
 from tacit.query.ranges import ends_of, with_bounds, with_ranges
@@ -106,7 +104,7 @@ from tacit.query.sql.expressions import name_of, question_text, show, show_value
 from tacit.query.sql.parse import in_dialect, quoted_name
 from tacit.query.sql.postgres_text import PostgresSelect
 from tacit.query.sql.questions import parse_query, parse_question, selects_of, tables_named
-from tacit.query.typecheck import PUBLIC_KEYS_MAX, kind_of, limit_cells
+from tacit.query.typecheck import PUBLIC_KEYS_MAX, kind_of, limit_cells, type_of
 from tacit.query.windows import (
     apply_postprocessing,
     evaluate,

@@ -8,14 +8,16 @@ from dataclasses import replace
 from fractions import Fraction
 
 from tacit.errors import QueryRefused, did_you_mean
-from tacit.query.kind import FLOAT, INT, Kind, kind_of_column, value_of
 from tacit.query.literal import key_value
 from tacit.query.nodes import (
+    FLOAT,
+    INT,
     Aggregate,
     Call,
     Column,
     Expression,
     Key,
+    Kind,
     Output,
     PerUnit,
     PostProcessing,
@@ -23,14 +25,15 @@ from tacit.query.nodes import (
     Relation,
     Scalar,
     Shown,
-    Type,
     UnitAggregate,
     UnitOutput,
     Value,
     Window,
     columns_of,
+    kind_of_column,
     reordered,
     sources_of,
+    value_of,
     with_parts,
 )
 from tacit.query.ranges import with_inferred_ranges
@@ -246,10 +249,6 @@ def _unit_aggregate(aggregate: UnitAggregate, declaration: Declaration, kinds: C
 
 def _depth(relation: Relation) -> int:
     return isinstance(relation, PerUnit) + max(map(_depth, sources_of(relation)), default=0)
-
-
-def type_of(expression: Expression, declaration: Declaration) -> Type:
-    return kind_of(expression, column_kinds(declaration)).type
 
 
 def _row(expression: Expression, declaration: Declaration, kinds: ColumnKinds) -> Expression:

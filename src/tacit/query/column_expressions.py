@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 from tacit.errors import QueryRefused
-from tacit.query.kind import value_of
+from tacit.query.nodes import value_of
 from tacit.query.sql.expressions import show, show_name
 
 Constant: TypeAlias = "bool | int | float | str | Fraction | date | None"

@@ -8,8 +8,19 @@ from math import isinf, prod
 
 from tacit.errors import QueryRefused
 from tacit.query.check import kind_of_aggregate
-from tacit.query.kind import value_of
-from tacit.query.nodes import Call, Column, Expression, Key, PostProcessing, Query, Scalar, Type, Value, columns_of
+from tacit.query.nodes import (
+    Call,
+    Column,
+    Expression,
+    Key,
+    PostProcessing,
+    Query,
+    Scalar,
+    Type,
+    Value,
+    columns_of,
+    value_of,
+)
 from tacit.query.typecheck import PUBLIC_KEYS_MAX, column_kinds, kind_of
 from tacit.tables import Declaration
 

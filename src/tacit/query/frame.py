@@ -15,7 +15,6 @@ from tacit.numbers import Number, decimal_meaning, is_long, positive, whole
 from tacit.query.check import check
 from tacit.query.column_expressions import Col, written
 from tacit.query.compound import refuse_unnested_time
-from tacit.query.kind import value_of
 from tacit.query.literal import fraction_meant, refuse_broken_text
 from tacit.query.nodes import (
     Aggregate,
@@ -32,6 +31,7 @@ from tacit.query.nodes import (
     Query,
     Scalar,
     level_word,
+    value_of,
 )
 from tacit.query.sql.expressions import show_value
 from tacit.query.sql.rows import parse_expression

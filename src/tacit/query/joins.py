@@ -11,7 +11,6 @@ from fractions import Fraction
 
 from tacit.errors import QueryRefused
 from tacit.numbers import whole
-from tacit.query.kind import Kind
 from tacit.query.nodes import (
     PLACES,
     Column,
@@ -20,6 +19,7 @@ from tacit.query.nodes import (
     JoinedColumn,
     JoinKind,
     Key,
+    Kind,
     Marked,
     Matches,
     PerUnit,

@@ -12,8 +12,7 @@ from typing import Any
 
 from tacit.errors import InvalidParameter, QueryRefused
 from tacit.numbers import decimal_meaning
-from tacit.query.kind import INT_LEAST, INT_MOST, Kind, kind_of_value, value_of
-from tacit.query.nodes import Expression, Scalar, Value
+from tacit.query.nodes import INT_LEAST, INT_MOST, Expression, Kind, Scalar, Value, kind_of_value, value_of
 
 _NUMBER = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?", re.IGNORECASE | re.ASCII)
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)

@@ -26,7 +26,6 @@ from tacit.query.frame import (
 )
 from tacit.query.frame_relations import frame_side, joined_frame, per_unit
 from tacit.query.joins import TABLES_MAX, Side
-from tacit.query.kind import value_of
 from tacit.query.literal import fraction_meant, refuse_broken_text
 from tacit.query.nodes import (
     Aggregate,
@@ -43,6 +42,7 @@ from tacit.query.nodes import (
     Relation,
     TableRows,
     Value,
+    value_of,
 )
 from tacit.query.sql.expressions import show
 from tacit.query.sql.rows import parse_expression

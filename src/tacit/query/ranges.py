@@ -12,8 +12,7 @@ from typing import Any
 
 from tacit.errors import QueryRefused, did_you_mean
 from tacit.numbers import whole
-from tacit.query.kind import TEXT
-from tacit.query.nodes import Aggregate, Call, Column, Expression, Query, Value
+from tacit.query.nodes import TEXT, Aggregate, Call, Column, Expression, Query, Value
 from tacit.query.typecheck import ColumnKinds, column_kinds, kind_of
 from tacit.tables import ColumnFacts, Declaration, is_auto, read_between
 

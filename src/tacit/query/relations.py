@@ -13,13 +13,17 @@ from typing import assert_never
 
 from tacit.errors import QueryRefused
 from tacit.query.joins import facts_of_kind, is_public, join_declaration, marked_declaration, row_wise_declaration
-from tacit.query.kind import BOOL, DIGITS_MAX, FLOAT, INT, Kind, decimal
 from tacit.query.nodes import (
+    BOOL,
+    DIGITS_MAX,
+    FLOAT,
+    INT,
     PLACES,
     Column,
     Expression,
     Join,
     Key,
+    Kind,
     Marked,
     PerUnit,
     PublicRows,
@@ -31,6 +35,7 @@ from tacit.query.nodes import (
     UnitOutput,
     Value,
     columns_of,
+    decimal,
     free_name,
 )
 from tacit.query.ranges import ends_of, range_of

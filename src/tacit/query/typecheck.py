@@ -11,10 +11,20 @@ hundred searches in that text would make the run time show whether the person is
 from collections.abc import Iterable, Iterator, Mapping
 
 from tacit.errors import QueryRefused, did_you_mean
-from tacit.query.kind import Kind, kind_of_column, kind_of_value, value_of
 from tacit.query.language.catalogue import FUNCTIONS, function
 from tacit.query.language.functions import CheckedCall, Cost, Length
-from tacit.query.nodes import Call, Column, Expression, Query, Value
+from tacit.query.nodes import (
+    Call,
+    Column,
+    Expression,
+    Kind,
+    Query,
+    Type,
+    Value,
+    kind_of_column,
+    kind_of_value,
+    value_of,
+)
 from tacit.query.sql.expressions import show
 from tacit.tables import TEXT_BYTES_MAX, Declaration
 
@@ -249,3 +259,7 @@ def _calls(expression: Expression) -> Iterator[Call]:
         yield expression
         for argument in expression.arguments:
             yield from _calls(argument)
+
+
+def type_of(expression: Expression, declaration: Declaration) -> Type:
+    return kind_of(expression, column_kinds(declaration)).type

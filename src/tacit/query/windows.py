@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tacit.errors import QueryRefused
-from tacit.query.kind import FLOAT, INT, Kind
 from tacit.query.language.catalogue import function
 from tacit.query.language.functions import aligned, as_float, comparable, settled
-from tacit.query.nodes import Column, Expression, Ordering, PostProcessing, Value, Window
+from tacit.query.nodes import FLOAT, INT, Column, Expression, Kind, Ordering, PostProcessing, Value, Window
 
 # A frame between two rows is added up anew for each row, so it is not wide.
 FRAME_MOST = 100

@@ -9,9 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from tacit.errors import QueryRefused
-from tacit.query.kind import BOOL, DATE, FLOAT, INT, TEXT, TIMESTAMP, Kind, decimal, value_of
 from tacit.query.language.named_functions import PARTS, REACH, UNITS
-from tacit.query.nodes import Call, Column, Expression
+from tacit.query.nodes import BOOL, DATE, FLOAT, INT, TEXT, TIMESTAMP, Call, Column, Expression, Kind, decimal, value_of
 from tacit.query.typecheck import canonical
 
 INTS = [

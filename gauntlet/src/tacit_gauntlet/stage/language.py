@@ -13,8 +13,8 @@ from tacit import typed_sql as sql
 from tacit.engine.expression import to_sql
 from tacit.engine.translations import TRANSLATIONS
 from tacit.errors import QueryRefused
-from tacit.query import kind as kinds
 from tacit.query import nodes
+from tacit.query import nodes as kinds
 from tacit.query.language.catalogue import FUNCTIONS
 from tacit.query.sql import expressions
 from tacit.query.sql.questions import parse_query, parse_question

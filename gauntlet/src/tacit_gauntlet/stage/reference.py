@@ -10,8 +10,7 @@ from fractions import Fraction
 from functools import cmp_to_key
 from typing import Any
 
-from tacit.query.kind import Kind
-from tacit.query.nodes import Call, Column, Expression, Value
+from tacit.query.nodes import Call, Column, Expression, Kind, Value
 from tacit.query.typecheck import kind_of
 from tacit.tables.cells import TEXT_BYTES_MAX
 from tacit_gauntlet.stage.reference_maths import MATHS

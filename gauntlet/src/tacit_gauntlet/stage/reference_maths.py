@@ -10,7 +10,7 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
-from tacit.query.kind import Kind
+from tacit.query.nodes import Kind
 
 NEAR = frozenset(("exp", "ln", "log10", "log2", "power"))
 _DIGITS = 60

@@ -24,9 +24,9 @@ from tacit.exact import ExactTable
 from tacit.ledger import open_ledger
 from tacit.noise.bits import KEY_BYTES
 from tacit.numbers import Words
-from tacit.plan.choices import with_quantiles_of
 from tacit.plan.plan import Measured, NoiseKind, Plan
 from tacit.plan.planner import hand_set_plan, make_plan, make_spend
+from tacit.plan.split import with_quantiles_of
 from tacit.privacy import law
 from tacit.release import NoisyTable, release
 from tacit_gauntlet.frame.place import is_spark, rows_at

@@ -33,17 +33,20 @@ from tacit.plan.bounds.chosen import (
 )
 from tacit.plan.bounds.facts import (
     FEW_CELLS,
+    MADE_OF,
     Fact,
     Facts,
     Grouping,
+    KeySearch,
     Subject,
     WantedFact,
+    grouping_in,
     profile_plan,
     reading_of,
     span_in,
+    with_others,
 )
 from tacit.plan.bounds.filled import distances_of, lacks_anything, missing_bounds, ranged_columns
-from tacit.plan.bounds.found_keys import MADE_OF, KeySearch, grouping_in, with_others
 from tacit.plan.bounds.moment_vectors import all_vectors, paired_columns
 from tacit.plan.bounds.profiles import bin_of
 from tacit.plan.bounds.scaled import Halves, halves_of, known_groups
@@ -56,10 +59,10 @@ from tacit.plan.bounds.vectors import (
     value_columns,
     widens,
 )
-from tacit.plan.choices import with_quantiles_of
 from tacit.plan.groups import UNIT_SHIFT
 from tacit.plan.plan import Plan, Spend
 from tacit.plan.planner import hand_set_plan
+from tacit.plan.split import with_quantiles_of
 from tacit.query import Aggregate, Output, Query, Scalar, Type, name_of
 from tacit.tables import Declaration
 

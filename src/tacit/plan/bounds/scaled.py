@@ -36,9 +36,8 @@ from tacit.plan.bounds.caps import (
     tail_in_fine_steps,
 )
 from tacit.plan.bounds.chosen import PART_OF_MOMENT_ROWS, PART_OF_ROWS
-from tacit.plan.bounds.facts import Fact, Facts, grouping_of, reading_of
+from tacit.plan.bounds.facts import Fact, Facts, Keys, KeySearch, grouping_in, grouping_of, known_keys, reading_of
 from tacit.plan.bounds.filled import Filled, filled, lacks_anything
-from tacit.plan.bounds.found_keys import Keys, KeySearch, grouping_in, known_keys
 from tacit.plan.bounds.moment_vectors import all_vectors
 from tacit.plan.bounds.profiles import Floats, Reading, below, people_above
 from tacit.plan.bounds.scaling import ByHand, Scaling, Vector

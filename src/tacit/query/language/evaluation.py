@@ -9,8 +9,8 @@ from fractions import Fraction
 from math import isinf
 from typing import Any
 
-from tacit.query.kind import INT_LEAST, INT_MOST
 from tacit.query.language.functions import as_float, comparable, settled
+from tacit.query.nodes import INT_LEAST, INT_MOST
 from tacit.tables import TEXT_BYTES_MAX
 
 BLANKS = " \t\n\r\v\f"

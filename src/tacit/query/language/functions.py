@@ -12,9 +12,22 @@ from fractions import Fraction
 from typing import Any
 
 from tacit.errors import QueryRefused
-from tacit.query.kind import DATE, FLOAT, INT, TEXT, TIMESTAMP, Kind, common, decimal, kind_of_value
 from tacit.query.literal import adapted
-from tacit.query.nodes import Call, Expression, Scalar, Value
+from tacit.query.nodes import (
+    DATE,
+    FLOAT,
+    INT,
+    TEXT,
+    TIMESTAMP,
+    Call,
+    Expression,
+    Kind,
+    Scalar,
+    Value,
+    common,
+    decimal,
+    kind_of_value,
+)
 
 
 @dataclass(frozen=True)

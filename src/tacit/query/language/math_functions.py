@@ -9,7 +9,6 @@ from collections.abc import Callable
 from datetime import date, datetime
 
 from tacit.errors import QueryRefused
-from tacit.query.kind import DATE, FLOAT, INT_MOST, TEXT, Kind
 from tacit.query.language.functions import (
     BytesOf,
     CheckedCall,
@@ -25,7 +24,7 @@ from tacit.query.language.functions import (
     strict,
     whole_numbers,
 )
-from tacit.query.nodes import Call, Value
+from tacit.query.nodes import DATE, FLOAT, INT_MOST, TEXT, Call, Kind, Value
 
 # --- whole division ---
 

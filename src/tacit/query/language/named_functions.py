@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 from tacit.errors import QueryRefused
-from tacit.query.kind import DATE, FLOAT, INT, TEXT, TIMESTAMP, Kind, decimal, fits, value_of
 from tacit.query.language.evaluation import (
     BLANKS,
     ceil_of,
@@ -45,7 +44,7 @@ from tacit.query.language.functions import (
     strict,
     text,
 )
-from tacit.query.nodes import Call, Expression, Value
+from tacit.query.nodes import DATE, FLOAT, INT, TEXT, TIMESTAMP, Call, Expression, Kind, Value, decimal, fits, value_of
 from tacit.tables import TEXT_BYTES_MAX
 
 # --- numbers ---

@@ -6,21 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 from tacit.errors import QueryRefused
-from tacit.query.kind import (
-    BOOL,
-    DATE,
-    DIGITS_MAX,
-    FLOAT,
-    INT,
-    SCALE_MAX,
-    TEXT,
-    TIMESTAMP,
-    Kind,
-    common,
-    decimal,
-    fits,
-    value_of,
-)
 from tacit.query.language.evaluation import (
     as_bool,
     as_date,
@@ -67,7 +52,24 @@ from tacit.query.language.functions import (
     whole_numbers,
 )
 from tacit.query.literal import Wild, adapted, like, pattern_parts
-from tacit.query.nodes import Call, Expression, Value
+from tacit.query.nodes import (
+    BOOL,
+    DATE,
+    DIGITS_MAX,
+    FLOAT,
+    INT,
+    SCALE_MAX,
+    TEXT,
+    TIMESTAMP,
+    Call,
+    Expression,
+    Kind,
+    Value,
+    common,
+    decimal,
+    fits,
+    value_of,
+)
 
 IN_VALUES_MAX = 1_000
 PATTERN_WILDCARDS_MAX = 20

@@ -16,13 +16,12 @@ from sqlglot import exp
 from sqlglot.tokens import Tokenizer
 
 from tacit.errors import QueryRefused
-from tacit.query.kind import scale_of, value_of
 from tacit.query.language.catalogue import FUNCTIONS
 from tacit.query.language.evaluation import to_text
 from tacit.query.language.functions import Notation, Pen
 from tacit.query.language.named_functions import STEPS
 from tacit.query.literal import read_date, read_number, read_timestamp
-from tacit.query.nodes import Aggregate, Call, Column, Expression, Query, Scalar, Value
+from tacit.query.nodes import Aggregate, Call, Column, Expression, Query, Scalar, Value, scale_of, value_of
 from tacit.query.sql.refusals import AGGREGATES, at, instead, name_of_node, only, refusal
 from tacit.query.sql.shorthand import LONG_PARTS, NAMED, SHORT
 

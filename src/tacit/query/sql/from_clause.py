@@ -14,8 +14,7 @@ from typing import NoReturn
 from sqlglot import exp
 
 from tacit.query.joins import Joined, join, marked, row_wise
-from tacit.query.kind import value_of
-from tacit.query.nodes import Call, Column, Expression, JoinKind, Key, renamed
+from tacit.query.nodes import Call, Column, Expression, JoinKind, Key, renamed, value_of
 from tacit.query.sql.expressions import match
 from tacit.query.sql.refusals import at, inside, located, only, refusal
 from tacit.query.sql.rows import SUBQUERY, Env, RowReader, both

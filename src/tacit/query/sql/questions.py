@@ -10,8 +10,7 @@ from tacit.errors import QueryRefused
 from tacit.query.check import check, check_after
 from tacit.query.compound import Branch, Compound, column_types, refuse_other_columns, wider
 from tacit.query.joins import NamedRows
-from tacit.query.kind import FLOAT, kind_of_type
-from tacit.query.nodes import Aggregate, Column, Expression, PostProcessing, Query, Type
+from tacit.query.nodes import FLOAT, Aggregate, Column, Expression, PostProcessing, Query, Type, kind_of_type
 from tacit.query.sql.expressions import Reader, match
 from tacit.query.sql.parse import parsed, read_node, reading_as, statements, tokens_of
 from tacit.query.sql.refusals import only, refusal

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 import sqlglot
 from sqlglot import exp
 
-from tacit.query.kind import value_of
-from tacit.query.nodes import Call, Expression, Value
+from tacit.query.nodes import Call, Expression, Value, value_of
 from tacit.query.sql.refusals import only, refusal
 
 if TYPE_CHECKING:

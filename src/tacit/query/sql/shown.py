@@ -14,13 +14,14 @@ from sqlglot import exp
 from tacit.errors import QueryRefused, printable
 from tacit.query.check import check, kind_of_aggregate
 from tacit.query.compound import Aside, Branch
-from tacit.query.kind import INT, Kind, value_of
 from tacit.query.nodes import (
+    INT,
     Aggregate,
     Call,
     Column,
     Expression,
     Key,
+    Kind,
     Ordering,
     Output,
     PostProcessing,
@@ -31,6 +32,7 @@ from tacit.query.nodes import (
     columns_of,
     renamed,
     reordered,
+    value_of,
     with_parts,
 )
 from tacit.query.sql.expressions import Reader, aggregate_text, show, unique

@@ -12,9 +12,9 @@ from tacit.numbers import decimal_meaning
 from tacit.query.check import check
 from tacit.query.compound import Branch, grouping_name, refuse_unnested_time
 from tacit.query.joins import NamedRows
-from tacit.query.kind import INT, value_of
 from tacit.query.literal import fraction_meant
 from tacit.query.nodes import (
+    INT,
     Aggregate,
     Call,
     Column,
@@ -28,6 +28,7 @@ from tacit.query.nodes import (
     Value,
     Window,
     columns_of,
+    value_of,
 )
 from tacit.query.sql.expressions import Reader, Resolve, aggregate_name, aggregate_text, match, text_name, unique
 from tacit.query.sql.from_clause import from_rows, unaliased, with_names
