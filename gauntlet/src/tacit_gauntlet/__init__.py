@@ -91,6 +91,8 @@ MODULES = (
     "tacit_gauntlet.server.postgres_door_mutants",
     "tacit_gauntlet.server.running",
     "tacit_gauntlet.server.running_mutants",
+    "tacit_gauntlet.server.sign_on",
+    "tacit_gauntlet.server.sign_on_mutants",
     "tacit_gauntlet.server.watched",
     "tacit_gauntlet.tables.access",
     "tacit_gauntlet.tables.aggregate_mutants",

@@ -29,6 +29,7 @@ from tacit.cli import (
     people,
     running,
     serve,
+    sign_in,
     synthesize,
 )
 from tacit.cli.outside import Commands
@@ -70,6 +71,7 @@ app.add_typer(ledger.app, name="ledger")
 app.add_typer(local.app, name="local")
 app.command(name="serve")(serve.serve)
 app.command(name="mcp")(serve.mcp)
+app.command(name="sign-in")(sign_in.sign_in)
 app.command(name="certificate")(ledger.certificate)
 app.command(name="note")(ledger.note)
 app.command(name="explain")(explain.explain)

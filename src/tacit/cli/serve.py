@@ -84,7 +84,10 @@ def serve(
 
 def has_server() -> bool:
     """Return whether the packages of the server extra are installed; the packages are not loaded."""
-    return all(find_spec(name) is not None for name in ("fastapi", "uvicorn", "jinja2", "python_multipart", "altair"))
+    return all(
+        find_spec(name) is not None
+        for name in ("fastapi", "uvicorn", "jinja2", "python_multipart", "altair", "joserfc")
+    )
 
 
 def require_server() -> None:
@@ -179,12 +182,13 @@ def prepare(catalog: Path) -> bytes:
 def open_desk(catalog: Path, hold: Fraction, turns: int, workers: int = 1, sources: tuple[Path, ...] = ()) -> "Desk":
     """Return the desk of a catalog and its ledger, for one of several processes that serve it."""
     from tacit.ledger import open_ledger
-    from tacit.server import Desk
+    from tacit.server import Desk, Provider
     from tacit.tables import read_catalog
 
     file = read_catalog(catalog, may_be_empty=True)
     ledger = open_ledger(file.ledger)
-    return Desk(file, ledger, ledger, hold, turns, workers, sources)
+    provider = None if file.sign_on is None else Provider(file.sign_on, ledger)
+    return Desk(file, ledger, ledger, hold, turns, workers, provider, sources)
 
 
 def source_folders(named: list[str]) -> tuple[Path, ...]:

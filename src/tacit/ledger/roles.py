@@ -218,6 +218,13 @@ class KnowsPeople:
         id, hash = (_NO_ID if matched is None else matched[1]), secret_hash(str(secret)[:SECRET_MAX])
         return self._owner(id, lambda kept: compare_digest(kept[: len(hash)], hash))
 
+    def admitted(self, name: str) -> Person | None:
+        """Return the person of a name who has access now; None for an unknown name, and after the end of access."""
+        with self._view() as draft:
+            person = find_person(draft, name)
+            is_in = person is not None and not person.ended and (person.until is None or person.until > draft.time)
+            return person if is_in else None
+
     def holder(self, id: str) -> Person | None:
         """Return the owner of a token whose secret was proved before, by its id; None once it has ended."""
         return self._owner(id, lambda _: True)

@@ -41,6 +41,7 @@ from tacit.server.reply_schemas import (
     BudgetRecord,
     PlanRecord,
     PublicTableRecord,
+    SignOnRecord,
     TableNames,
     TableRecord,
     TypedApi,
@@ -109,6 +110,14 @@ def add_routes(app: FastAPI, desk: Desk, watching: Watching) -> None:
     @app.get("/health", response_class=PlainTextResponse, summary="Whether the server runs")
     async def health() -> str:
         return "ok"
+
+    provider = "The provider of single sign-on, for programs that sign in"
+
+    @app.get("/api/v1/sign-on", summary=provider, response_model=SignOnRecord)
+    async def sign_on() -> Response:
+        if desk.sign_on is None:
+            raise unknown("page")
+        return json_reply(desk.sign_on.public())
 
     _add_question_routes(app, desk, who)
     add_rows_and_days_routes(app, desk, who)

@@ -42,6 +42,7 @@ from tacit.options import Wording, read_wording
 from tacit.query import public_declaration, question_from
 from tacit.server.access import Guesses, KnowsTokens, has_token, person_of, require, sees, too_many_guesses
 from tacit.server.problems import Problem, problem_of, refused_after_learning, unauthorised, unknown
+from tacit.server.sign_on import Provider, is_signed_token
 from tacit.server.turns import Turns
 from tacit.server.warming import Warming
 from tacit.tables import CatalogEntry, CatalogFile, Declaration, PublicTable, read_catalog
@@ -87,6 +88,7 @@ class Desk:
     hold: Fraction = HOLD
     turns_number: int = TURNS
     workers: int = 1  # how many processes have such a desk
+    sign_on: Provider | None = None
     sources: tuple[Path, ...] = ()  # the folders from which tables may be declared over HTTP
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
@@ -132,12 +134,18 @@ class Desk:
         is_limited = self._guesses.is_limited(address)
         pool = self._doubting if is_limited else self._reading
         try:
-            return await asyncio.get_running_loop().run_in_executor(pool, person_of, authorization, self.tokens)
+            return await asyncio.get_running_loop().run_in_executor(pool, self._person_of, authorization)
         except Problem as problem:
             if not has_token(authorization):
                 raise
             self._guesses.note(address)
             raise too_many_guesses() if is_limited else problem from None
+
+    def _person_of(self, authorization: str | None) -> Person:
+        token = (authorization or "").partition(" ")[2]
+        if self.sign_on is not None and has_token(authorization) and is_signed_token(token):
+            return self.sign_on.person(token)
+        return person_of(authorization, self.tokens)
 
     async def scram(self, name: str, address: str) -> Any:
         """Return the keys that prove a token of this name; an address with many wrong proofs has one look-up at a

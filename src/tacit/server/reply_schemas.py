@@ -14,7 +14,7 @@ from typing_extensions import TypedDict  # pydantic reads no other before Python
 from tacit.server.problems import MEDIA_TYPE
 
 TEXT_OF_CSV, TEXT_OF_SVG = "text/csv", "image/svg+xml"
-WITHOUT_TOKEN = frozenset({"/health", "/ready"})  # machines ask there
+WITHOUT_TOKEN = frozenset({"/health", "/ready", "/api/v1/sign-on"})
 SCHEME = "token"
 _REFERENCE = "#/components/schemas/{model}"
 
@@ -336,6 +336,14 @@ class DeclaredTable(TableRecord):
 
     name: str
     lines: str
+
+
+class SignOnRecord(TypedDict):
+    """The provider of single sign-on, for programs that sign a person in there."""
+
+    issuer: str
+    client_id: str
+    scope: str
 
 
 class JsonRpcFault(TypedDict):

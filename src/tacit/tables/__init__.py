@@ -7,6 +7,7 @@ from tacit.tables.catalog import (
     CatalogEntry,
     CatalogFile,
     CatalogPerson,
+    CatalogSignOn,
     catalog_from,
     catalog_ledger,
     read_catalog,

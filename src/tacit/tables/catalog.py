@@ -22,6 +22,7 @@ BYTES_MAX = 4 << 20
 TABLE_OPTIONS = tuple(TABLE)
 PUBLIC_OPTIONS = ("source", "columns", "most")
 BUDGET_OPTIONS = ("epsilon", "delta", "rho", "period")
+SIGN_ON_OPTIONS = ("issuer", "client_id", "claim", "audience", "secret_file", "new_people")
 PERSON_OPTIONS = ("role", "tables", "until", "budget", "period")
 
 Checked = TypeVar("Checked")
@@ -70,6 +71,18 @@ class CatalogPerson:
 
 
 @dataclass(frozen=True)
+class CatalogSignOn:
+    """A provider of single sign-on (OpenID Connect), and the claim of its tokens that is a person's name."""
+
+    issuer: str
+    client_id: str
+    claim: str = "email"
+    audience: str | None = None  # of tokens for the API; the client's id without it
+    secret_file: str | None = None  # for a client that has a secret
+    new_people: str | None = None  # the role of people who are not in the ledger yet; without it they stay out
+
+
+@dataclass(frozen=True)
 class CatalogFile:
     """A catalog as read: its protected tables, the ledger they share (None: the default one), and public tables."""
 
@@ -78,6 +91,7 @@ class CatalogFile:
     tables: Mapping[str, CatalogEntry]
     public: Mapping[str, CatalogEntry] = field(default_factory=dict)
     people: Mapping[str, CatalogPerson] = field(default_factory=dict)
+    sign_on: CatalogSignOn | None = None
 
     def owner_of(self, name: str) -> str | None:
         """Return the table that has the unit of a table's rows; None where they have it themselves."""
@@ -138,7 +152,7 @@ class _CatalogReader:
 
     def catalog(self, *, may_be_empty: bool) -> CatalogFile:
         """Return the checked content."""
-        self._only(("tables", "public", "people", "ledger"), self.content, ())
+        self._only(("tables", "public", "people", "ledger", "sign_on"), self.content, ())
         tables = self.content.get("tables", {})
         if not isinstance(tables, dict) or not (tables or may_be_empty):
             self._refuse(
@@ -151,7 +165,7 @@ class _CatalogReader:
             self._check_owner(name, entries, ())
         public = {name: self._public(("public", name), each, entries) for name, each in self._section("public")}
         people = {name: self._person(("people", name), each, entries) for name, each in self._section("people")}
-        return CatalogFile(self.path, ledger, entries, public, people)
+        return CatalogFile(self.path, ledger, entries, public, people, self._sign_on())
 
     def ledger(self) -> str | None:
         """Return the ledger that the file names, as seen from the file's own folder."""
@@ -237,6 +251,21 @@ class _CatalogReader:
             self._loss(written["budget"], (*at, "budget")) if "budget" in written else None,
             self._text(written, "period", at, "month"),
         )
+
+    def _sign_on(self) -> CatalogSignOn | None:
+        at, written = ("sign_on",), self.content.get("sign_on")
+        if written is None:
+            return None
+        self._only(SIGN_ON_OPTIONS, written, at)
+        found = {word: self._text(written, word, at, "tacit") for word in SIGN_ON_OPTIONS}
+        for word in ("issuer", "client_id"):
+            if not found[word]:
+                self._refuse(at, f"[sign_on] has no {word}", f'add a line such as {word} = "https://login.example.org"')
+        if found["new_people"] not in (None, "analyst", "auditor"):
+            self._refuse((*at, "new_people"), "new_people is analyst or auditor", 'new_people = "analyst"')
+        if found["secret_file"] is not None:
+            found["secret_file"] = self._beside(found["secret_file"])
+        return CatalogSignOn(**{word: value for word, value in found.items() if value is not None})
 
     def _columns(self, written: Mapping[str, Any], above: Place) -> dict[str, Any]:
         at, columns = (*above, "columns"), written.get("columns", {})

@@ -4,6 +4,7 @@ No decision is made here: a page asks the desk like a client of the API, as the 
 """
 
 import asyncio
+import hmac
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,11 @@ from tacit.server.pages.ledger_pages import LedgerPages
 from tacit.server.pages.made_pages import MadePages
 from tacit.server.pages.page_look import budget_bars, folders, outside_pages, page
 from tacit.server.pages.visits import COOKIE, VISIT_SECONDS, SignInFirst, Visitors, Visits, read_form
-from tacit.server.problems import Problem, unknown
+from tacit.server.problems import Problem, unauthorised, unknown
+from tacit.server.sign_on import STARTED_SECONDS, Provider
 
+STARTED_COOKIE = "__Host-tacit-start"
+STARTED = b"sign-in at a provider"
 KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 
 
@@ -38,6 +42,8 @@ def add_pages(app: FastAPI, desk: Desk, visits: Visits) -> None:
         ("/", pages.home, get),
         ("/sign-in", pages.sign_in, get),
         ("/sign-in", pages.signed_in, post),
+        ("/sign-in/provider", pages.sign_in_at_provider, get),
+        ("/sign-in/callback", pages.back_from_provider, get),
         ("/sign-in/{code}", pages.sign_in_by_link, get),
         ("/sign-out", pages.sign_out, post),
         ("/tables/{table}", ask.ask, get),
@@ -93,6 +99,11 @@ async def problem_page(request: Request, problem: Problem, desk: Desk, visits: V
         return page(request, "problem_page.html", problem.status, problem=problem, fixes=(), **nameless)
 
 
+def is_same_state(given: str, kept: str) -> bool:
+    """Return whether the state that came back is the one that this browser was sent with."""
+    return bool(kept) and hmac.compare_digest(given.encode(), kept.encode())
+
+
 class Pages:
     """The contents of every page."""
 
@@ -107,7 +118,39 @@ class Pages:
 
     async def sign_in(self, request: Request) -> Response:
         """Show where to give a token."""
-        return page(request, "sign_in.html", person=None, problem=None)
+        return page(request, "sign_in.html", person=None, problem=None, has_provider=self.desk.sign_on is not None)
+
+    async def sign_in_at_provider(self, request: Request) -> Response:
+        """Send the visitor to the provider of single sign-on; a sealed cookie keeps what the way back is checked by."""
+        provider = self._provider()
+        redirect = f"{request.url.scheme}://{request.headers.get('host', '')}/sign-in/callback"
+        address, started = await self.desk.doubted(lambda: provider.begun(redirect))
+        reply = RedirectResponse(address, 303)
+        kept = self.visitors.visits.sealed(started, STARTED)
+        # Lax: the way back is a link from another site
+        reply.set_cookie(STARTED_COOKIE, kept, STARTED_SECONDS, path="/", secure=True, httponly=True, samesite="lax")
+        return reply
+
+    async def back_from_provider(self, request: Request) -> Response:
+        """Take the provider's code from the visitor who was sent there, once, and give a cookie for the person."""
+        provider, visits = self._provider(), self.visitors.visits
+        found = visits.unsealed(request.cookies.get(STARTED_COOKIE), STARTED)
+        started: dict[str, Any] = {} if found is None else found[1]
+        code, state = (request.query_params.get(name, "") for name in ("code", "state"))
+        try:
+            if not is_same_state(state, str(started.get("state", ""))) or not code:
+                raise unauthorised()
+            if not await self.desk.doubted(lambda: visits.once(state, started["until"], self.desk.ledger)):
+                raise unauthorised()
+            person = await self.desk.doubted(lambda: provider.finished(code, started))
+        except Problem as problem:
+            return page(request, "sign_in.html", problem.status, person=None, problem=problem, has_provider=True)
+        return self._signed_in(request, visits.seal_person(person))
+
+    def _provider(self) -> Provider:
+        if self.desk.sign_on is None:
+            raise unknown("page")
+        return self.desk.sign_on
 
     async def signed_in(self, request: Request) -> Response:
         """Take a token, and give a cookie for it."""
@@ -122,18 +165,15 @@ class Pages:
         try:
             await self.visitors.of(request, secret)
         except Problem as problem:
-            return page(request, "sign_in.html", problem.status, person=None, problem=problem)
+            shown = {"problem": problem, "has_provider": self.desk.sign_on is not None}
+            return page(request, "sign_in.html", problem.status, person=None, **shown)
+        return self._signed_in(request, self.visitors.visits.seal(secret))
+
+    def _signed_in(self, request: Request, cookie: str) -> Response:
         # a page of our own, and no redirect: a Strict cookie is not sent on one that began at another site
         reply = page(request, "signed_in.html", person=None)
-        reply.set_cookie(
-            COOKIE,
-            self.visitors.visits.seal(secret),
-            VISIT_SECONDS,
-            path="/",
-            secure=True,
-            httponly=True,
-            samesite="strict",
-        )
+        reply.delete_cookie(STARTED_COOKIE, path="/", secure=True, httponly=True, samesite="lax")
+        reply.set_cookie(COOKIE, cookie, VISIT_SECONDS, path="/", secure=True, httponly=True, samesite="strict")
         return reply
 
     async def sign_out(self, request: Request) -> Response:

@@ -12,7 +12,7 @@ import json
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -38,7 +38,8 @@ _NONCE = 12
 
 @dataclass(frozen=True)
 class Visit:
-    """An opened cookie: the token from sign-in, the mark that our own forms carry, and its end.
+    """An opened cookie: the token from sign-in, or the person who signed in at a provider; the mark that our own forms
+    carry, and its end.
 
     `id` is a hash of the cookie, by which the ledger identifies a signed-out visit.
     """
@@ -47,6 +48,8 @@ class Visit:
     mark: str
     until: int
     id: str
+    name: str | None = None  # of a person who signed in at a provider
+    since: int = 0  # the entry that let them in: one that lets them in anew ends the visit
 
 
 class Visits:
@@ -61,22 +64,44 @@ class Visits:
 
     def seal(self, secret: str) -> str:
         """Return a cookie for a token, good for eight hours."""
-        nonce = fresh_bytes(_NONCE)
-        inside = json.dumps({"secret": secret, "until": self._now() + VISIT_SECONDS}).encode()
-        return base64.urlsafe_b64encode(nonce + self._box.encrypt(nonce, inside, None)).decode().rstrip("=")
+        return self.sealed({"secret": secret, "until": self._now() + VISIT_SECONDS})
 
-    def opened(self, cookie: str | None) -> Visit | None:
-        """Return the content of our own cookie; None for any other cookie, and after its end."""
+    def seal_person(self, person: Person) -> str:
+        """Return a cookie for a person who signed in at a provider, good for eight hours."""
+        inside = {"secret": "", "until": self._now() + VISIT_SECONDS}
+        return self.sealed({**inside, "name": person.name, "since": person.since})
+
+    def sealed(self, inside: Mapping[str, Any], purpose: bytes | None = None) -> str:
+        """Return a record that only this server, and replicas with the same key, can read again."""
+        nonce, written = fresh_bytes(_NONCE), json.dumps(inside).encode()
+        return base64.urlsafe_b64encode(nonce + self._box.encrypt(nonce, written, purpose)).decode().rstrip("=")
+
+    def unsealed(self, cookie: str | None, purpose: bytes | None = None) -> tuple[bytes, dict[str, Any]] | None:
+        """Return a sealed record and its bytes; None for any other text."""
         try:
             written = (cookie or "").encode("ascii", "replace")
             raw = base64.b64decode(written + b"=" * (-len(written) % 4), altchars=b"-_", validate=True)
-            inside = json.loads(self._box.decrypt(raw[:_NONCE], raw[_NONCE:], None))
+            return raw, json.loads(self._box.decrypt(raw[:_NONCE], raw[_NONCE:], purpose))
         except (ValueError, InvalidTag):
             return None
-        if self._now() >= inside["until"]:
+
+    def opened(self, cookie: str | None) -> Visit | None:
+        """Return the content of our own cookie; None for any other cookie, and after its end."""
+        found = self.unsealed(cookie)
+        if found is None or self._now() >= found[1]["until"]:
             return None
-        mark = hmac.new(self._marks, raw, sha256).hexdigest()
-        return Visit(inside["secret"], mark, math.ceil(inside["until"]), sha256(b"visit " + raw).hexdigest())
+        raw, inside = found
+        mark, id = hmac.new(self._marks, raw, sha256).hexdigest(), sha256(b"visit " + raw).hexdigest()
+        who = inside.get("name"), inside.get("since", 0)
+        return Visit(inside["secret"], mark, math.ceil(inside["until"]), id, *who)
+
+    def once(self, state: str, until: float, ledger: Ledger) -> bool:
+        """Return whether a sign-in that was begun is used for the first time, on any replica."""
+        id = sha256(b"state " + state.encode()).hexdigest()
+        if ledger.has_ended(id):
+            return False
+        ledger.end_visit(id, now=int(self._now()), until=math.ceil(until))
+        return True
 
     def end(self, visit: Visit, ledger: Ledger) -> None:
         """Write into the ledger that a visit is signed out: no worker and no replica takes its cookie any more."""
@@ -134,11 +159,20 @@ class Visitors:
         if await self.desk.aside(lambda: self.desk.ledger.has_ended(id)):
             raise SignInFirst
         try:
-            return Guest(request, await self.of(request, visit.secret), visit)
+            return Guest(request, await self._whose(request, visit), visit)
         except Problem as problem:
             if problem.status == 401:
                 raise SignInFirst from None
             raise
+
+    async def _whose(self, request: Request, visit: Visit) -> Person:
+        if visit.name is None:
+            return await self.of(request, visit.secret)
+        name = visit.name
+        person = await self.desk.aside(lambda: self.desk.ledger.admitted(name))
+        if person is None or person.since != visit.since:
+            raise SignInFirst
+        return person
 
     async def if_signed_in(self, request: Request) -> dict[str, Any]:
         """Return a page's `person` and `visit`: None for a visitor who is not signed in."""
