@@ -294,3 +294,15 @@ def _sent(kind: str, value: Any, name: str) -> Any:
 def amount_text(value: Number, name: str) -> str:
     """Return a number as exact text; a float means its shortest decimal."""
     return to_text(decimal_meaning(value, name=name))
+
+
+@dataclass(frozen=True)
+class SignOn:
+    """A provider of single sign-on (OpenID Connect), and the claim of its tokens that is a person's name."""
+
+    issuer: str
+    client_id: str
+    claim: str = "email"
+    audience: str | None = None  # of tokens for the API; the client's id without it
+    secret_file: str | None = None  # for a client that has a secret
+    new_people: str | None = None  # the role of people who are not in the ledger yet; without it they stay out

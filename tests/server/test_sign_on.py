@@ -17,10 +17,10 @@ from joserfc.jwk import RSAKey
 from tacit.cli.sign_in import device_token
 from tacit.errors import InvalidParameter
 from tacit.ledger import Person
+from tacit.options import SignOn
 from tacit.server import Provider, Visits
 from tacit.server.problems import Problem
 from tacit.server.sign_on import fetched, require_address
-from tacit.tables import CatalogSignOn
 from tacit.tables.catalog import catalog_from
 from tacit_gauntlet.stage.sign_on import NOW, MadeProvider, provider_of
 from tests.server.conftest import House
@@ -69,7 +69,7 @@ def signed_in(client: httpx.Client, address: str, name: str) -> httpx.Response:
 
 def with_provider(house: House, issuer: str, **options: Any) -> House:
     house.desk.ledger.add_person("ada", role="curator")
-    house.desk.sign_on = Provider(CatalogSignOn(issuer, "tacit", **options), house.desk.ledger)
+    house.desk.sign_on = Provider(SignOn(issuer, "tacit", **options), house.desk.ledger)
     return house
 
 
@@ -139,7 +139,7 @@ class People:
 
 def test_new_keys_of_a_provider_are_read_once_a_minute_at_most() -> None:
     made, now = MadeProvider(), [NOW]
-    provider = Provider(CatalogSignOn("https://login.example.org", "tacit"), People(), made.fetch, lambda: now[0])
+    provider = Provider(SignOn("https://login.example.org", "tacit"), People(), made.fetch, lambda: now[0])
     assert provider.person(made.token()).name == "ada"
     made.key = RSAKey.generate_key(2048, {"kid": "two"})
     for _ in range(5):
@@ -157,7 +157,7 @@ def test_a_provider_that_is_another_or_away_lets_nobody_in() -> None:
         provider_of(made, People()).person(made.token())
     assert other.value.status == 503
     with pytest.raises(Problem) as away:
-        Provider(CatalogSignOn("http://127.0.0.1:1", "tacit"), People()).person(made.token())
+        Provider(SignOn("http://127.0.0.1:1", "tacit"), People()).person(made.token())
     assert away.value.status == 503
     for address in ("http://login.example.org", "ftp://127.0.0.1", "file:///etc/passwd"):
         with pytest.raises(ValueError, match="https"):

@@ -7,7 +7,6 @@ from typing import Any
 from tacit.cli.options import required, with_options
 from tacit.cli.screen import say
 from tacit.errors import InvalidParameter
-from tacit.remote import Wire
 
 DEVICE = "urn:ietf:params:oauth:grant-type:device_code"
 SECONDS_MAX = 900.0
@@ -26,6 +25,7 @@ def sign_in(
     from tacit.cli.serve import require_server
 
     require_server()
+    from tacit.remote import Wire
     from tacit.server import fetched
 
     about = Wire(server, "-").send("GET", "/api/v1/sign-on").record

@@ -87,8 +87,8 @@ class Token:
 
 @dataclass(frozen=True)
 class ScramKeys:
-    """What a server needs to check by SCRAM-SHA-256 that a client has a token of a person: by each token's id, the
-    stored key and the server key."""
+    """The keys by which SCRAM-SHA-256 proves that a client has a token of a person: by each token's id, the stored key
+    and the server key."""
 
     salt: bytes
     keys: Mapping[str, tuple[bytes, bytes]]
@@ -439,7 +439,7 @@ def scram_salt(name: str) -> bytes:
 
 
 def kept_hashes(secret: str, name: str) -> str:
-    """Return what is kept of a secret: its hash, and the stored key and the server key of SCRAM-SHA-256 (RFC 5802).
+    """Return the texts that are kept of a secret: its hash, and SCRAM-SHA-256's stored key and server key (RFC 5802).
 
     Privacy: each is a hash of 256 random bits, so that no secret can be found from them but by guessing it: 2^255
     tries on average. Who reads them could pose as the server: they stay beside the chain, where no reply has them.

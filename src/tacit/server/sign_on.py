@@ -22,9 +22,9 @@ from tacit.errors import InvalidParameter
 from tacit.files import read_small
 from tacit.ledger import Person
 from tacit.noise import fresh_bytes
+from tacit.options import SignOn
 from tacit.remote import is_this_machine
 from tacit.server.problems import Problem, unauthorised
-from tacit.tables import CatalogSignOn
 
 ALGORITHMS = ["RS256", "PS256", "ES256", "ES384", "RS384", "RS512", "EdDSA", "Ed25519"]  # signatures; no shared secrets
 TOKEN_CHARACTERS_MAX = 16_000
@@ -38,7 +38,7 @@ STARTED_SECONDS = 600  # to sign in at the provider
 SCOPE = "openid email profile"
 
 
-class KnowsPeople(Protocol):
+class AdmitsPeople(Protocol):
     """The part of the ledger that a claim is compared with."""
 
     def admitted(self, name: str) -> Person | None:
@@ -52,12 +52,12 @@ Fetch = Callable[[str, Mapping[str, str] | None], Any]
 
 
 class Provider:
-    """The provider's side: its addresses, its keys, and what its tokens claim."""
+    """A provider: its addresses, its keys, and the claims of its tokens."""
 
     def __init__(
         self,
-        declared: CatalogSignOn,
-        people: KnowsPeople,
+        declared: SignOn,
+        people: AdmitsPeople,
         fetch: "Fetch | None" = None,
         now: Callable[[], float] = time.time,
     ) -> None:
@@ -71,7 +71,7 @@ class Provider:
         self._read = float("-inf")
 
     def public(self) -> dict[str, str]:
-        """Return what a program needs to sign a person in."""
+        """Return the settings by which a program signs a person in."""
         return {"issuer": self.declared.issuer, "client_id": self.declared.client_id, "scope": SCOPE}
 
     # --- a token of the provider's ---
@@ -81,7 +81,7 @@ class Provider:
         return self._admitted(self.claims(token, self.declared.audience or self.declared.client_id))
 
     def claims(self, token: str, audience: str) -> Mapping[str, Any]:
-        """Return what a token claims if its signature, issuer, audience and time are right; refuse it otherwise."""
+        """Return the claims of a token if its signature, issuer, audience and time are right; refuse it otherwise."""
         if len(token) > TOKEN_CHARACTERS_MAX or not token.isascii():
             raise unauthorised()
         claims = self._verified(token)
@@ -159,7 +159,7 @@ class Provider:
     # --- the code flow of the pages ---
 
     def begun(self, redirect: str) -> tuple[str, dict[str, Any]]:
-        """Return the address at the provider to sign in at, and what is kept until the visitor comes back."""
+        """Return the address at the provider to sign in at, and the values by which the way back is checked."""
         started = {name: fresh_bytes(32).hex() for name in ("state", "nonce", "verifier")}
         challenge = base64.urlsafe_b64encode(hashlib.sha256(started["verifier"].encode()).digest()).decode().rstrip("=")
         asked = {

@@ -7,7 +7,6 @@ from tacit.tables.catalog import (
     CatalogEntry,
     CatalogFile,
     CatalogPerson,
-    CatalogSignOn,
     catalog_from,
     catalog_ledger,
     read_catalog,

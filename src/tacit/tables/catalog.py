@@ -13,7 +13,7 @@ from typing import Any, NoReturn, TypeVar
 from tacit.errors import InvalidParameter, TacitError
 from tacit.files import read_small
 from tacit.hold import read_hold
-from tacit.options import TABLE
+from tacit.options import TABLE, SignOn
 from tacit.privacy import Loss, LossPerPeriod, epsilon, rho
 from tacit.tables.schema import ROW, read_facts
 
@@ -71,18 +71,6 @@ class CatalogPerson:
 
 
 @dataclass(frozen=True)
-class CatalogSignOn:
-    """A provider of single sign-on (OpenID Connect), and the claim of its tokens that is a person's name."""
-
-    issuer: str
-    client_id: str
-    claim: str = "email"
-    audience: str | None = None  # of tokens for the API; the client's id without it
-    secret_file: str | None = None  # for a client that has a secret
-    new_people: str | None = None  # the role of people who are not in the ledger yet; without it they stay out
-
-
-@dataclass(frozen=True)
 class CatalogFile:
     """A catalog as read: its protected tables, the ledger they share (None: the default one), and public tables."""
 
@@ -91,7 +79,7 @@ class CatalogFile:
     tables: Mapping[str, CatalogEntry]
     public: Mapping[str, CatalogEntry] = field(default_factory=dict)
     people: Mapping[str, CatalogPerson] = field(default_factory=dict)
-    sign_on: CatalogSignOn | None = None
+    sign_on: SignOn | None = None
 
     def owner_of(self, name: str) -> str | None:
         """Return the table that has the unit of a table's rows; None where they have it themselves."""
@@ -252,7 +240,7 @@ class _CatalogReader:
             self._text(written, "period", at, "month"),
         )
 
-    def _sign_on(self) -> CatalogSignOn | None:
+    def _sign_on(self) -> SignOn | None:
         at, written = ("sign_on",), self.content.get("sign_on")
         if written is None:
             return None
@@ -265,7 +253,7 @@ class _CatalogReader:
             self._refuse((*at, "new_people"), "new_people is analyst or auditor", 'new_people = "analyst"')
         if found["secret_file"] is not None:
             found["secret_file"] = self._beside(found["secret_file"])
-        return CatalogSignOn(**{word: value for word, value in found.items() if value is not None})
+        return SignOn(**{word: value for word, value in found.items() if value is not None})
 
     def _columns(self, written: Mapping[str, Any], above: Place) -> dict[str, Any]:
         at, columns = (*above, "columns"), written.get("columns", {})

@@ -9,8 +9,8 @@ from typing import Any
 from joserfc import jwt
 from joserfc.jwk import RSAKey
 
+from tacit.options import SignOn
 from tacit.server import Provider
-from tacit.tables import CatalogSignOn
 
 ISSUER, CLIENT = "https://login.example.org", "tacit"
 NOW = 1_800_000_000.0
@@ -18,7 +18,7 @@ NOW = 1_800_000_000.0
 
 @dataclass
 class MadeProvider:
-    """A provider: its key, what it would answer to a code, and how often its keys were read."""
+    """A provider: its key, its answer to a code, and how often its keys were read."""
 
     key: Any = field(default_factory=lambda: RSAKey.generate_key(2048, {"kid": "one"}))
     issuer: str = ISSUER
@@ -62,5 +62,5 @@ class MadeProvider:
 
 def provider_of(made: MadeProvider, people: Any, **options: Any) -> Provider:
     """Return the server's side of a made provider, at a fixed time."""
-    declared = CatalogSignOn(ISSUER, CLIENT, **options)
+    declared = SignOn(ISSUER, CLIENT, **options)
     return Provider(declared, people, made.fetch, lambda: NOW)

@@ -121,7 +121,7 @@ class Pages:
         return page(request, "sign_in.html", person=None, problem=None, has_provider=self.desk.sign_on is not None)
 
     async def sign_in_at_provider(self, request: Request) -> Response:
-        """Send the visitor to the provider of single sign-on; a sealed cookie keeps what the way back is checked by."""
+        """Send the visitor to the provider of single sign-on; a sealed cookie keeps the state."""
         provider = self._provider()
         redirect = f"{request.url.scheme}://{request.headers.get('host', '')}/sign-in/callback"
         address, started = await self.desk.doubted(lambda: provider.begun(redirect))

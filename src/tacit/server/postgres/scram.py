@@ -66,5 +66,5 @@ class ScramExchange:
 
 
 def server_nonce() -> bytes:
-    """Return what makes an exchange differ from all others."""
+    """Return random bytes, by which an exchange differs from all others."""
     return fresh_bytes(NONCE_BYTES)
