@@ -124,6 +124,7 @@ __all__ = [
     "std",
     "sum",
     "table",
+    "test",
     "tradeoff",
     "variance",
 ]
@@ -152,10 +153,13 @@ _HOMES = {
 }
 
 
+_MODULES = {"local": "tacit.local", "test": "tacit.answer.significance"}
+
+
 def __getattr__(name: str) -> object:
     """Load a public name from its module, once (PEP 562)."""
-    if name == "local":  # a room with its own names: tacit.local.choose, tacit.local.Collector
-        return importlib.import_module("tacit.local")
+    if name in _MODULES:  # with names of their own: tacit.local.choose, tacit.test.means
+        return importlib.import_module(_MODULES[name])
     home = _HOMES.get(name)
     if home is None:
         from tacit.errors import UnknownName, did_you_mean

@@ -40,11 +40,16 @@ from tacit.arrow_frames import as_pandas, as_polars
 from tacit.errors import InvalidParameter, json_text, unknown_name
 from tacit.files import path_of, write_text
 from tacit.plan import Plan, Ranking
-from tacit.privacy import ApproximateLoss, Loss, PureLoss
+from tacit.privacy import ApproximateLoss, Loss, Number, PureLoss
 from tacit.query import Column, Parts, PostProcessing, apply_postprocessing, columns_of, grouping_name
 from tacit.release import NoisyTable
 
+if TYPE_CHECKING:
+    from tacit.answer.population import Population
+
 Row = Mapping[str, Any]
+Laws = tuple[Plan, NoisyTable, ColumnsAt]
+_OURS = ("certify", "laws", "released")  # names that Tab does not offer
 # How the rows of a view name their lower ends: no column of a question can be called that.
 AT_LEAST = "\x00at least"
 ARROW_TYPES: dict[str, pa.DataType] = {
@@ -139,6 +144,7 @@ class Answer:
     others: tuple[str, ...] = ()  # the keys whose NULL is of all groups that are not shown
     lower_ends: Mapping[str, Sequence[Any]] = field(default_factory=dict)  # what `at_least` gives, by aggregate
     parts: "Mapping[str, Answer]" = field(default_factory=dict)  # of a workload, which has no rows of its own
+    laws: "Laws | None" = field(default=None, compare=False)  # what numbers about the population are made from
 
     def __str__(self) -> str:
         return text_table(self)
@@ -154,7 +160,7 @@ class Answer:
         return Details(details_text(self))
 
     def __dir__(self) -> list[str]:  # the names that Tab offers: `certify` is called by `certificate()`
-        return sorted(name for name in super().__dir__() if not name.startswith("_") and name != "certify")
+        return sorted(name for name in super().__dir__() if not name.startswith("_") and name not in _OURS)
 
     def __len__(self) -> int:
         return len(self.parts) or len(self.rows)
@@ -202,6 +208,28 @@ class Answer:
                 "\nhint: it is for counts, and for sums of a column with a range that begins at 0, as between=(0, 100)"
             )
         return list(self.lower_ends[name])
+
+    def population(self, confidence: Number | None = None) -> "Population":
+        """Return the means with intervals about the population that the table is a simple random sample of: free.
+
+        Sampling error and noise are in one interval. Each row must be a person. A range that is declared bounds the
+        spread of rows; `tacit.std("x")` in the same question gives it, and narrower intervals. A share is a mean of
+        values that are 0 or 1.
+        """
+        from tacit.answer.population import population
+
+        return population(*self.released, self.facts.confidence if confidence is None else confidence)
+
+    @property
+    def released(self) -> "Laws":
+        """What numbers about the population are made from; refused without them."""
+        self._refuse_parts("answer['by_ward'].population()")
+        if self.laws is None:
+            raise InvalidParameter(
+                "this answer has only its numbers, and no law of their noise"
+                "\nhint: ask where the table is, as tacit.table(...) does, and one SELECT at a time"
+            )
+        return self.laws
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return one dict for each row."""
@@ -375,7 +403,7 @@ def make_answer(
         advice=joined([empty, *([] if empty else advice_of([plan], view)), facts.advice]),
         bounds=bounds,
     )
-    return answer_of(view, plan.columns, stated)
+    return replace(answer_of(view, plan.columns, stated), laws=(plan, noisy, columns_at))
 
 
 @dataclass(frozen=True)
