@@ -12,7 +12,9 @@ from tests.tidy_rules import Tree, parsed
 CHOSEN = "plan/bounds/chosen.py"
 CHOSEN_ROOMS = ("plan/bounds/", "answer/", "forecast/")
 CHOSEN_MOST = 41  # with the slack of a possible table, which erred least on pairs of a table
-CHOSEN_EXEMPT = ("answer/noise_sums.py", "answer/text.py", "answer/text.py", "answer/disclosure.py")
+CHOSEN_EXEMPT = ("answer/noise_sums.py", "answer/text.py", "answer/disclosure.py")
+# What is read about the population is no bound of a question: its two numbers stand beside the law that they are of.
+CHOSEN_EXEMPT += ("answer/population.py", "answer/significance.py")
 TOLERANCE = 1e-6
 
 

@@ -153,13 +153,10 @@ _HOMES = {
 }
 
 
-_MODULES = {"local": "tacit.local", "test": "tacit.answer.significance"}
-
-
 def __getattr__(name: str) -> object:
     """Load a public name from its module, once (PEP 562)."""
-    if name in _MODULES:  # with names of their own: tacit.local.choose, tacit.test.means
-        return importlib.import_module(_MODULES[name])
+    if name in ("local", "test"):  # with names of their own: tacit.local.choose, tacit.test.means
+        return importlib.import_module("tacit.local" if name == "local" else "tacit.answer.significance")
     home = _HOMES.get(name)
     if home is None:
         from tacit.errors import UnknownName, did_you_mean

@@ -239,7 +239,9 @@ def _estimate(
         mean.name,
         value,
         np.maximum(rows_of(plan, noisy, mean), 1.0),
-        np.full(len(value), np.inf) if place is None else _guarded_variance(sigma[place], is_root=StandardDeviation in same),
+        np.full(len(value), np.inf)
+        if place is None
+        else _guarded_variance(sigma[place], is_root=StandardDeviation in same),
         span,
         *(_law(ladder, at, end) for end in ("low", "high")),
     )

@@ -67,8 +67,8 @@ class Significance(Printed):
         if self._tail is not None and self.estimate is not None:
             low, high = self.confidence_interval()
             number += f" (95 %: {low:.4g} … {high:.4g})"
-        compared = "" if self.adjusted is None else f", {_p(self.adjusted)} by Holm's method"
-        return printable(f"{self.name}{self.of}:{number}{',' if number else ''} p = {_p(self.pvalue)}{compared}")
+        compared = "" if self.adjusted is None else f", and {_p(self.adjusted)} by Holm's method"
+        return printable(f"{self.name}{self.of}:{number}{',' if number else ''} p {_p(self.pvalue)}{compared}")
 
 
 def means(source: Any, column: str | None = None, *, by: str | None = None, epsilon: Any = None) -> Any:
@@ -262,9 +262,9 @@ class CountsByTwo:
         words = _uniforms(self.counts, 3 * draws * expected.size).reshape(3, draws, *expected.shape)
         drawn = np.empty((draws, *expected.shape))
         for at in np.ndindex(expected.shape):
-            drawn[(slice(None), *at)] = _poisson(float(expected[at]), words[(0, slice(None), *at)])
+            drawn[(slice(None), *at)] = poisson_draws(float(expected[at]), words[(0, slice(None), *at)])
         noise = self.law.drawn(words[1]) * np.where(words[2] < 0.5, -1.0, 1.0)
-        return np.maximum(drawn + np.rint(noise), 0.0)
+        return np.asarray(np.maximum(drawn + np.rint(noise), 0.0))
 
 
 def _crosstab(answer: Answer) -> CountsByTwo:
@@ -316,15 +316,14 @@ def kruskal_wallis(tables: Floats, noise: float) -> Floats:
     return found
 
 
-def _poisson(mean: float, words: Floats) -> Floats:
+def poisson_draws(mean: float, words: Floats) -> Floats:
     """Return draws of Poisson's law from uniform numbers, by its cumulated masses."""
-    low = max(0, int(mean - REACH * mean**0.5 - REACH))
-    steps = np.arange(low, int(mean + REACH * mean**0.5 + 2 * REACH) + 1)
-    logs = np.concatenate([[0.0], np.cumsum(np.log(mean / np.maximum(steps[1:], 1)))]) if mean > 0 else -np.inf * steps
     if mean <= 0:
         return np.zeros_like(words)
+    steps = np.arange(max(0, int(mean - REACH * mean**0.5 - REACH)), int(mean + REACH * mean**0.5 + 2 * REACH) + 1)
+    logs = np.concatenate([[0.0], np.cumsum(np.log(mean / steps[1:]))])
     masses = np.exp(logs - logs.max())
-    found: Floats = low + np.searchsorted(np.cumsum(masses) / masses.sum(), words).astype(np.float64)
+    found: Floats = steps[0] + np.searchsorted(np.cumsum(masses) / masses.sum(), words).astype(np.float64)
     return found
 
 
@@ -363,4 +362,4 @@ def _only(outputs: Sequence[Any], kind: Any, word: str) -> int:
 
 
 def _p(value: float) -> str:
-    return "< 0.0001" if value < 0.0001 else f"{value:.2g}"
+    return "< 0.0001" if value < 0.0001 else f"= {value:.2g}"
