@@ -124,7 +124,6 @@ __all__ = [
     "std",
     "sum",
     "table",
-    "test",
     "tradeoff",
     "variance",
 ]
