@@ -39,8 +39,9 @@ from tacit.answer.text import (
 from tacit.arrow_frames import as_pandas, as_polars
 from tacit.errors import InvalidParameter, json_text, unknown_name
 from tacit.files import path_of, write_text
+from tacit.numbers import Number
 from tacit.plan import Plan, Ranking
-from tacit.privacy import ApproximateLoss, Loss, Number, PureLoss
+from tacit.privacy import ApproximateLoss, Loss, PureLoss
 from tacit.query import Column, Parts, PostProcessing, apply_postprocessing, columns_of, grouping_name
 from tacit.release import NoisyTable
 

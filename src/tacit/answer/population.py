@@ -21,8 +21,8 @@ from tacit.answer.scaled_columns import is_scaled
 from tacit.answer.text import Printed, cell_text
 from tacit.arrow_frames import as_pandas
 from tacit.errors import InvalidParameter, printable
+from tacit.numbers import Flags, Floats, combined, confidence_meaning, wholes
 from tacit.plan import Mean, Plan, StandardDeviation, Variance, whole_of
-from tacit.privacy import Flags, Floats, combined, confidence_meaning, wholes
 from tacit.release import NoisyTable
 
 # The probabilities to miss at which a number's intervals are read: a ladder down to one in 100,000.

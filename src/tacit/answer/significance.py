@@ -18,8 +18,8 @@ from tacit.answer.answer import Answer
 from tacit.answer.population import Estimate, NoiseLaw, estimates, law_of_cells, refuse_several_rows
 from tacit.answer.text import Printed
 from tacit.errors import InvalidParameter, printable
+from tacit.numbers import Floats, confidence_meaning
 from tacit.plan import Correlation, CountRows, CountUnits, CountValues
-from tacit.privacy import Floats, confidence_meaning
 from tacit.query import correlation as asked_correlation
 from tacit.query import count, mean, std
 
