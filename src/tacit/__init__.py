@@ -22,8 +22,7 @@ Below it, `privacy` holds what all rooms share (losses, events, exact distributi
 The names here are the whole public surface, with those of `tacit.local`. Each
 name loads its module when it is first used, so `import tacit` is quick.
 
-Docstrings cite proofs and other pages as docs/proofs/laplace.md. An installed package does not have these files: they
-are in the folder `docs` of the source distribution and of the repository. Messages and hints never name them.
+Docstrings cite proofs and other pages as docs/proofs/laplace.md; `tacit docs proofs/laplace` prints one.
 """
 
 import importlib
@@ -69,7 +68,7 @@ if TYPE_CHECKING:
     from tacit.selection import AboveThreshold, Exponential, NoisyMax, PermuteAndFlip, TopK
     from tacit.tables import ROW
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "ROW",

@@ -28,7 +28,10 @@ def _module(name: str) -> Any:
         return None
 
 
-fcntl, msvcrt, pwd, grp = (_module(name) for name in ("fcntl", "msvcrt", "pwd", "grp"))
+fcntl: Any = _module("fcntl")
+msvcrt: Any = _module("msvcrt")
+pwd: Any = _module("pwd")
+grp: Any = _module("grp")
 HAS_OWNERS = hasattr(os, "geteuid") and pwd is not None and grp is not None
 
 # A file is opened with these to be neither a link nor something that blocks, and read byte for byte.

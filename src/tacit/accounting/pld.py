@@ -299,7 +299,7 @@ class Total:
             raise InvalidParameter("the batch is empty\nhint: give at least one event")
         with working_precision(BITS):
             pairs = merged(pairs)
-        self.step = choose_step(pairs)
+        self.step: Fraction = choose_step(pairs)
         self._parts: Parts = [(on_grid(pair, self.step), count) for pair, count in pairs]
         self._offset = sum((count * part.offset for part, count in self._parts), Fraction(0))
         self._beyond = infinite(self._parts)

@@ -361,7 +361,9 @@ class Details(str):
     """A text of several lines that shows as it is printed, in a prompt and in a notebook too."""
 
     __slots__ = ()
-    __repr__ = str.__str__
+
+    def __repr__(self) -> str:
+        return str(self)
 
 
 # Names that other libraries have, and the words for them here.

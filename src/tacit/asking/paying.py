@@ -18,7 +18,7 @@ from tacit.hold import past_the_charge, wait_to_write
 from tacit.ledger import Asker, Learning, Ledger, Receipt, RegisteredTable, Reservation, StoredAnswer
 from tacit.privacy import ApproximateLoss, Event, Loss
 
-log = logging.getLogger("tacit.curator")  # engine/engine.py says who hears it
+log: logging.Logger = logging.getLogger("tacit.curator")  # engine/engine.py says who hears it
 
 # What an answer is computed and printed with, and what some of them load only when they need it.
 NEEDED = (
@@ -59,11 +59,13 @@ class OpenCharge:
 
     def __init__(self, reserved: Reservation | StoredAnswer) -> None:
         self._reserved = reserved
-        self.stored = reserved.answer if isinstance(reserved, StoredAnswer) else None
+        self.stored: str | None = reserved.answer if isinstance(reserved, StoredAnswer) else None
         # the fact of someone who died is carried out again here, and was charged to them
-        self.free = isinstance(reserved, StoredAnswer) or (reserved.is_again and "learns" in reserved.charge.record)
+        self.free: bool = isinstance(reserved, StoredAnswer) or (
+            reserved.is_again and "learns" in reserved.charge.record
+        )
         self._receipt = reserved.receipt if isinstance(reserved, StoredAnswer) else None
-        self.is_released = False
+        self.is_released: bool = False
 
     @property
     def receipt(self) -> Receipt:

@@ -21,6 +21,7 @@ from tacit.cli import (
     budget,
     catalog,
     demo,
+    docs,
     explain,
     learn,
     ledger,
@@ -42,11 +43,11 @@ EXIT_REFUSED = 2
 EXIT_BUDGET = 3
 EXIT_FAILED = 4
 
-app = typer.Typer(
+app: typer.Typer = typer.Typer(
     name="tacit",
     cls=Commands,
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     epilog=(
@@ -55,6 +56,7 @@ app = typer.Typer(
     ),
 )
 app.command(name="demo")(demo.demo)
+app.command(name="docs")(docs.docs)
 app.command(name="init")(catalog.init)
 app.command(name="tables")(catalog.tables)
 app.command(name="ask")(ask.ask)
@@ -109,7 +111,7 @@ def tacit_command(
 
     `tacit model` learns private models: fit, read, predict, export.
 
-    `tacit ask --help` explains one command; each has examples.
+    `tacit ask --help` explains one command; each has examples. `tacit docs` lists the pages that came with it.
     """
 
 

@@ -39,7 +39,7 @@ class _MechanismFirst(TyperGroup):
         return super().resolve_command(ctx, args if args[0] in self.commands else [MECHANISM, *args])
 
 
-app = typer.Typer(cls=_MechanismFirst, no_args_is_help=True, rich_markup_mode="markdown")
+app: typer.Typer = typer.Typer(cls=_MechanismFirst, no_args_is_help=True, rich_markup_mode="markdown")
 
 
 def _list_mechanisms(wanted: bool) -> None:  # noqa: FBT001 (the framework hands it over by position)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 BAR = 20
 NO_TABLES = "no table that this token may ask"
 
-app = typer.Typer(rich_markup_mode="markdown", pretty_exceptions_enable=False)
+app: typer.Typer = typer.Typer(rich_markup_mode="markdown", pretty_exceptions_enable=False)
 
 
 @app.callback(invoke_without_command=True)

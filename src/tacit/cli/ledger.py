@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tacit.remote import Server
 
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", pretty_exceptions_enable=False)
+app: typer.Typer = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", pretty_exceptions_enable=False)
 
 
 @app.callback()

@@ -19,7 +19,7 @@ from tacit.files import read_small
 if TYPE_CHECKING:
     from tacit.local import Collector, Survey
 
-app = typer.Typer(rich_markup_mode="markdown", pretty_exceptions_enable=False, no_args_is_help=True)
+app: typer.Typer = typer.Typer(rich_markup_mode="markdown", pretty_exceptions_enable=False, no_args_is_help=True)
 
 Epsilon = Annotated[str, typer.Option(metavar="E", help="The loss of one report for its sender.")]
 Domain = Annotated[str | None, typer.Option("--domain", metavar="FILE", help="The public list of answers, one a line.")]

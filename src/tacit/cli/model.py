@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 MODELS = ("additive", "linear")
 
-app = typer.Typer(rich_markup_mode="markdown", pretty_exceptions_enable=False, no_args_is_help=True)
+app: typer.Typer = typer.Typer(rich_markup_mode="markdown", pretty_exceptions_enable=False, no_args_is_help=True)
 
 Saved = Annotated[str, typer.Argument(metavar="MODEL", help="A file that `tacit model fit --save` wrote.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.", rich_help_panel=ANSWER)]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tacit.ledger import Ledger, Person, Token
     from tacit.tables import CatalogFile, CatalogPerson
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", pretty_exceptions_enable=False)
+app: typer.Typer = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", pretty_exceptions_enable=False)
 
 Reason = Annotated[str, typer.Option(metavar="TEXT", help="Why, for the record.")]
 Name = Annotated[str | None, typer.Argument(metavar="[NAME]", help="The person's name; case does not matter.")]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tacit.answer import Answer
     from tacit.asking import Running
 
-app = typer.Typer(rich_markup_mode="markdown", pretty_exceptions_enable=False, no_args_is_help=True)
+app: typer.Typer = typer.Typer(rich_markup_mode="markdown", pretty_exceptions_enable=False, no_args_is_help=True)
 
 
 @dataclass(frozen=True, kw_only=True)

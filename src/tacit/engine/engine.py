@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tacit.engine.coded_rows import CodedRows
 
 # The class of an error may depend on rows. So records go only to handlers that the curator added to this very logger.
-log = logging.getLogger("tacit.curator")
+log: logging.Logger = logging.getLogger("tacit.curator")
 log.addHandler(logging.NullHandler())
 log.propagate = False
 

@@ -139,7 +139,7 @@ class OverUnit:
     """Adds up over all cells of a unit; where every row is a unit, its only cell is all of it."""
 
     def __init__(self, plan: Plan) -> None:
-        self.is_row = plan.unit is None
+        self.is_row: bool = plan.unit is None
         self._window = sql.window(group_by=[UNIT])
 
     def total(self, value: sql.Typed) -> sql.Typed:

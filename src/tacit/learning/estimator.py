@@ -120,8 +120,9 @@ class Estimator(Generic[State]):
                 analyst=analyst,
                 request_id=request_id,
             )
-        self.receipt_, self.loss_ = paid.receipt, plan.loss
-        self.learned_ = plan.known.words  # the learned facts of undeclared columns
+        self.receipt_ = paid.receipt
+        self.loss_ = plan.loss
+        self.learned_: str = plan.known.words  # the learned facts of undeclared columns
         self._certify = partial(plan.table.session.ledger.certificate, paid.receipt.number)
         self._set_state(plan.model(paid.value))
         self._name_features(plan.names, rows)
@@ -151,7 +152,7 @@ class Estimator(Generic[State]):
 
     def _name_features(self, names: Sequence[str], rows: Any) -> None:
         """Set the attributes that scikit-learn expects of a fitted estimator; an array's columns are unnamed."""
-        self.n_features_in_ = len(names)
+        self.n_features_in_: int = len(names)
         vars(self).pop("feature_names_in_", None)
         if isinstance(rows, Table) or has_names(rows):
             self.feature_names_in_ = np.array(names, dtype=object)

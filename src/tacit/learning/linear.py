@@ -59,10 +59,10 @@ class LinearRegression(Estimator[LinearState]):
         for cells, base in zip(state.gram.columns, state.bases, strict=True):
             compared[0] += state.weights[base]
             compared[cells] -= state.weights[base]
-        self.terms_ = [state.name_of(place) for place in places]
+        self.terms_: list[str] = [state.name_of(place) for place in places]
         coefficients = raw_map(state.design, [0, *places]) @ compared[[0, *places]]
         self.coef_: Floats = coefficients[1:]
-        self.intercept_ = float(coefficients[0] + state.design.middle)
+        self.intercept_: float = float(coefficients[0] + state.design.middle)
 
     def predict(self, rows: Any) -> Floats:
         """Return predictions for unprotected rows, a frame or a dict of columns; NaN if a number is missing."""

@@ -53,7 +53,7 @@ class TermBins:
     """The bins of all terms side by side: arrays of (bins, terms), empty beyond a term's own bins."""
 
     def __init__(self, terms: Sequence[Term]) -> None:
-        self.sizes = tuple(term.size for term in terms)
+        self.sizes: tuple[int, ...] = tuple(term.size for term in terms)
         shape = (max(self.sizes), len(terms))
         self.counts, self.learned = np.zeros(shape), np.zeros(shape, dtype=np.bool_)
         self.linked = np.zeros((shape[0] - 1, shape[1]), dtype=np.bool_)  # a bin with the next one
@@ -110,9 +110,9 @@ class BandSolver:
         links = len(beside)
         self.steps, self.alone = (links + 1) // 2, links + 1
         self.diagonal = diagonal
-        self.pivots = self._folded(diagonal, 1.0)  # (steps, both ends, ...)
+        self.pivots: Floats = self._folded(diagonal, 1.0)  # (steps, both ends, ...)
         self.middle = np.array(diagonal[self.steps])
-        self.factors = np.empty_like(self.pivots)
+        self.factors: Floats = np.empty_like(self.pivots)
         wide = np.broadcast_to(right, diagonal.shape)
         ends, middle = self._folded(wide, 0.0), np.array(wide[self.steps])
         pivots, factors, solved = map(list, (self.pivots, self.factors, ends))
@@ -133,7 +133,7 @@ class BandSolver:
         for place in range(self.steps - 1, -1, -1):
             np.multiply(factors[place], after, out=product)
             after = np.subtract(solved[place], product, out=solved[place])
-        self.solution = self._unfolded(ends, middle, wide / diagonal)
+        self.solution: Floats = self._unfolded(ends, middle, wide / diagonal)
 
     def _folded(self, rows: Floats, none: float, *, shift: int = 0) -> Floats:
         """Return rows from the first and from the last on, towards the middle one; of links, which are one fewer."""

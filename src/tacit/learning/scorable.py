@@ -493,16 +493,16 @@ class Holdout:
     """
 
     def __init__(self, table: Table, share: Number = 0.2, *, seed: int | str = 0) -> None:
-        self.share = decimal_meaning(share, name="share")
-        self.table = _whole_table(table)
+        self.share: Fraction = decimal_meaning(share, name="share")
+        self.table: Table = _whole_table(table)
         self.seed = seed
         cut = int(self.share * PLACES)
         if not 0 < cut < PLACES:
             raise InvalidParameter(
                 "share must be between 0 and 1: the part of the units that is set aside\nhint: share=0.2"
             )
-        self.training = units_between(table, f"holdout {seed}", cut, PLACES)
-        self.rest = units_between(table, f"holdout {seed}", 0, cut)
+        self.training: Table = units_between(table, f"holdout {seed}", cut, PLACES)
+        self.rest: Table = units_between(table, f"holdout {seed}", 0, cut)
 
     def __repr__(self) -> str:
         name = self.table.session.declaration.name

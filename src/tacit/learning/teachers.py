@@ -208,7 +208,7 @@ class Teachers:
         if not hasattr(estimator, "fit") or not hasattr(estimator, "predict"):
             raise InvalidParameter("a teacher must have fit and predict\nhint: Teachers(LogisticRegression())")
         self.estimator = estimator
-        self.count = whole(count, name="count", least=2)
+        self.count: int = whole(count, name="count", least=2)
         if self.count > TEACHERS_MOST:
             raise InvalidParameter(
                 f"there are at most {TEACHERS_MOST:,} teachers\nhint: Teachers(estimator, count=150)"

@@ -41,7 +41,7 @@ class LedgerAnchor:
     def __init__(self, folder: Path, ledger: str) -> None:
         if not is_fresh_id(ledger):  # the id names a file, and comes from the ledger's own tables
             raise LedgerError("this ledger has an id that tacit never makes\nhint: ask where the file comes from")
-        self.path = folder / ledger
+        self.path: Path = folder / ledger
         self._seen: AnchorPosition | None = None
 
     def read(self) -> AnchorPosition | None:

@@ -79,7 +79,7 @@ class SigningKey:
 
     def __init__(self, private: Ed25519PrivateKey) -> None:
         self._private = private
-        self.public = private.public_key().public_bytes_raw().hex()
+        self.public: str = private.public_key().public_bytes_raw().hex()
 
     def __repr__(self) -> str:
         return f"SigningKey({fingerprint(self.public)})"

@@ -310,12 +310,12 @@ class LedgerDraft:
         self.rows = rows
         self.durable = durable  # whether what is written survives the process
         self.before: Head | None = head
-        self.head = head
+        self.head: Head = head
         self.now = time
-        self.time = never_earlier(time, head.time)
+        self.time: str = never_earlier(time, head.time)
         self._pieces = Pieces() if pieces is None else pieces
-        self.state = State(rows, head.root, self._pieces)
-        self.book = RuleBook(self.state.get, self.pointed)
+        self.state: State = State(rows, head.root, self._pieces)
+        self.book: RuleBook = RuleBook(self.state.get, self.pointed)
         self.sealed: Writes | None = None
         self.next_key: SigningKey | None = None  # signs from here on, if this draft names it
         self.is_over: Callable[[str], bool] = lambda _: False  # whether a call has ended, by the name of its lock

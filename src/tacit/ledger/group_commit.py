@@ -38,8 +38,8 @@ class PendingWrite(Generic[Outcome]):
         self.sets_clock = sets_clock
         self.outcome: Outcome | None = None
         self.error: BaseException | None = None
-        self.done = False
-        self.called = threading.Event()
+        self.done: bool = False
+        self.called: threading.Event = threading.Event()
 
     def attempt(self, draft: LedgerDraft) -> None:
         """Take the step on a draft; a refusal is an outcome, and its entries stay in the draft."""

@@ -66,9 +66,9 @@ class Ledger(CarriesOut, KnowsPeople, KeepsNotes):
         self, store: LedgerStore, *, id: str, public_key: str, key: KeySource, anchor: LedgerAnchor | None, clock: Clock
     ) -> None:
         self.id = id
-        self.public_key = public_key
-        self.durable = store.durable
-        self.place = store.place
+        self.public_key: str = public_key
+        self.durable: bool = store.durable
+        self.place: str = store.place
         self._store = store
         self._key_source = key
         self._key: SigningKey | None = None

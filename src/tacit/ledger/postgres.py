@@ -140,8 +140,8 @@ class PostgresStore(LedgerStore):
         with self._opened() as link:
             info = link.info
             schema = link.execute("SELECT current_schema()").fetchall()[0][0]
-            self.place = f"postgresql {info.host}:{info.port}/{info.dbname}.{schema}"
-        self.places = (self.place,)
+            self.place: str = f"postgresql {info.host}:{info.port}/{info.dbname}.{schema}"
+        self.places: tuple[str, ...] = (self.place,)
 
     def __del__(self) -> None:
         self.disconnect()

@@ -53,10 +53,10 @@ class SqliteStore(LedgerStore):
         super().__init__()
         self._path = path
         self._connect = connect
-        self.durable = path is not None
-        self.place = MEMORY if path is None else os.path.realpath(path)
-        self.places = (MEMORY,) if path is None else _names_of(path)
-        self.locks = FileLocks(None if path is None else f"{self.place}-in-hand")
+        self.durable: bool = path is not None
+        self.place: str = MEMORY if path is None else os.path.realpath(path)
+        self.places: tuple[str, ...] = (MEMORY,) if path is None else _names_of(path)
+        self.locks: FileLocks = FileLocks(None if path is None else f"{self.place}-in-hand")
         if path is not None:
             _make_file(path)
 

@@ -208,7 +208,7 @@ class LedgerStore(ABC):
     _connection: Any = None
 
     def __init__(self) -> None:
-        self.turn = RLock()
+        self.turn: RLock = RLock()
         self._process = os.getpid()
 
     @abstractmethod

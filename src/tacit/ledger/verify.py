@@ -182,11 +182,12 @@ class History:
     """
 
     def __init__(self) -> None:
-        self.number = 0
-        self.hash = self._previous = BEGINNING
-        self.time = ""
-        self.ledger = ""
-        self.public_key = ""
+        self.number: int = 0
+        self.hash: str = BEGINNING
+        self._previous: str = BEGINNING
+        self.time: str = ""
+        self.ledger: str = ""
+        self.public_key: str = ""
         self.keys_before: list[tuple[int, str]] = []
         self._others: Counter[str] = Counter()
         self._charges = self._answers = 0

@@ -103,7 +103,7 @@ class Randomizer:
     """
 
     def __init__(self, domain: Any = None, **words: Any) -> None:
-        self.survey = domain if isinstance(domain, Survey) and not words else make_survey(domain, **words)
+        self.survey: Survey = domain if isinstance(domain, Survey) and not words else make_survey(domain, **words)
         if isinstance(self.survey.protocol, Permanent):
             raise InvalidParameter(
                 "longitudinal reports need a client that remembers its permanent answer"
@@ -189,7 +189,7 @@ class LongitudinalClient:
         if not isinstance(survey.protocol, Permanent) or not isinstance(survey.question, Labels):
             raise InvalidParameter("survey must be longitudinal\nhint: make_survey(domain, epsilon=2, epsilon_first=1)")
         self.survey = survey
-        self.values_most = whole(values_most, name="values_most")
+        self.values_most: int = whole(values_most, name="values_most")
         self._protocol, self._labels = survey.protocol, survey.question
         # a link is followed once, now: replaced later, it would leave two memos
         self._path = None if memo is None else Path(os.path.realpath(memo))

@@ -233,7 +233,9 @@ class Collector:
         if not isinstance(survey, Survey):
             raise InvalidParameter("survey must be a Survey\nhint: e.g. Collector(randomizer.survey)")
         self.survey = survey
-        self.cap = None if reports_per_person is None else whole(reports_per_person, name="reports_per_person")
+        self.cap: int | None = (
+            None if reports_per_person is None else whole(reports_per_person, name="reports_per_person")
+        )
         if self.cap is not None and not survey.tokens:
             raise InvalidParameter(
                 "reports_per_person needs reports that carry a token\nhint: make_survey(..., tokens=True)"
@@ -243,8 +245,8 @@ class Collector:
                 "a store cannot resume a collection of strings: their reports are kept whole, not as counters"
                 "\nhint: keep the files of reports, and collect them again"
             )
-        self.deduplicate = deduplicate or store is not None
-        self.used = 0
+        self.deduplicate: bool = deduplicate or store is not None
+        self.used: int = 0
         self.rejected: Counter[str] = Counter(dict.fromkeys(REASONS, 0))
         protocol = survey.protocol
         self._tally: NDArray[Any] = protocol.tally(np.empty((0, protocol.payload_bytes), dtype=np.uint8))

@@ -179,16 +179,16 @@ class RandomizedResponse:
         gamma: Number | None = None,
         categories: Iterable[Hashable] | None = None,
     ) -> None:
-        self.categories = _read_categories(categories)
-        self.k = 2 if self.categories is None else len(self.categories)
+        self.categories: tuple[Hashable, ...] | None = _read_categories(categories)
+        self.k: int = 2 if self.categories is None else len(self.categories)
         if (epsilon is None) == (gamma is None):
             raise InvalidParameter("give either epsilon or gamma, not both\nhint: e.g. RandomizedResponse(epsilon=1)")
         if epsilon is not None:
-            self.epsilon = positive(decimal_meaning(epsilon, name="epsilon"), name="epsilon")
+            self.epsilon: Fraction = positive(decimal_meaning(epsilon, name="epsilon"), name="epsilon")
         else:
             self.epsilon = self._from_gamma(gamma)
         self._question, self._response = Categories(self.k, self.categories), Response(self.k, self.epsilon)
-        self.survey = Survey(self._question, self._response)
+        self.survey: Survey = Survey(self._question, self._response)
         self._counting(1)  # refuses an epsilon at which reports give no protection, or carry no information
 
     @property

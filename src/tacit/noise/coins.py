@@ -43,7 +43,7 @@ class Bernoulli:
     """
 
     def __init__(self, p: Number) -> None:
-        self.p = binary_meaning(p, name="p")
+        self.p: Fraction = binary_meaning(p, name="p")
         if not 0 <= self.p <= 1:
             raise InvalidParameter(f"p must lie between 0 and 1, not {show(self.p)}")
 

@@ -43,7 +43,7 @@ class DiscreteGaussian(IntegerNoise):
     """
 
     def __init__(self, sigma: Number) -> None:
-        self.sigma = check_scale(sigma, name="sigma")
+        self.sigma: Fraction = check_scale(sigma, name="sigma")
         self.law = GaussianLaw(self.sigma)
 
     def _draw(self, n: int, bits: Bits) -> Integers:
@@ -63,8 +63,8 @@ class WideGaussian:
     def __init__(self, sigma: Fraction, width: int = WIDTH) -> None:
         self.sigma = sigma
         self.width = width
-        self.shift = max(int(sigma / BLOCKS_LEAST).bit_length() - 1, 0)  # sigma is 32 to 64 blocks
-        self.blocks = block_table(sigma / 2**self.shift, width)
+        self.shift: int = max(int(sigma / BLOCKS_LEAST).bit_length() - 1, 0)  # sigma is 32 to 64 blocks
+        self.blocks: ThresholdTable = block_table(sigma / 2**self.shift, width)
         self._always = _always_kept(sigma / 2**self.shift, width)
         self._rate = float(1 / (2 * sigma**2))
 

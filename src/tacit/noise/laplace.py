@@ -118,7 +118,7 @@ class DiscreteLaplace(IntegerNoise):
     """
 
     def __init__(self, scale: Number) -> None:
-        self.scale = check_scale(scale, name="scale")
+        self.scale: Fraction = check_scale(scale, name="scale")
         self.law = LaplaceLaw(self.scale)
 
     def _draw(self, n: int, bits: Bits) -> Integers:
@@ -145,8 +145,8 @@ class DigitTables:
     def __init__(self, scale: Fraction, digit_bits: tuple[int, ...], width: int) -> None:
         self.width = width
         self.digit_bits = digit_bits
-        self.low_bits = sum(digit_bits)
-        self.top = _top_table(scale, 1 << self.low_bits, width)
+        self.low_bits: int = sum(digit_bits)
+        self.top: ThresholdTable = _top_table(scale, 1 << self.low_bits, width)
         self.digits = []
         weight = 1
         for size in digit_bits:  # from the lowest digit up

@@ -117,11 +117,11 @@ class Laplace(AdditiveMechanism[LaplaceNoise]):
     3
     """
 
-    norm = "L1"
+    norm: str = "L1"
 
     def __init__(self, *, sensitivity: Number = 1, epsilon: Number) -> None:
         self.sensitivity = sensitivity_meaning(sensitivity)
-        self.epsilon = positive(decimal_meaning(epsilon, name="epsilon"), name="epsilon")
+        self.epsilon: Fraction = positive(decimal_meaning(epsilon, name="epsilon"), name="epsilon")
         self.draw_for(1, is_float=True)  # refuses parameters with noise that cannot be drawn
 
     @property
@@ -166,12 +166,12 @@ class Gaussian(AdditiveMechanism[GaussianNoise]):
     8
     """
 
-    norm = "L2"
+    norm: str = "L2"
 
     def __init__(self, *, sensitivity: Number = 1, epsilon: Number, delta: Number) -> None:
         self.sensitivity = sensitivity_meaning(sensitivity)
-        self.epsilon = positive(decimal_meaning(epsilon, name="epsilon"), name="epsilon")
-        self.delta = positive(delta_meaning(delta), name="delta")
+        self.epsilon: Fraction = positive(decimal_meaning(epsilon, name="epsilon"), name="epsilon")
+        self.delta: Fraction = positive(delta_meaning(delta), name="delta")
         self.draw_for(1, is_float=True)  # refuses parameters with noise that cannot be drawn
 
     @property

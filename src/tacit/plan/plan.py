@@ -82,7 +82,7 @@ class OfRelease:
     release: int
     kind: ClassVar[AggregateKind]
     numbers: ClassVar[Numbers]
-    depends_on: ClassVar[Dependence]
+    depends_on: ClassVar[Dependence] = "noise"
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class OfColumn:
     column: int
     kind: ClassVar[AggregateKind]
     numbers: ClassVar[Numbers]
-    depends_on: ClassVar[Dependence]
+    depends_on: ClassVar[Dependence] = "noise"
 
 
 @dataclass(frozen=True)
@@ -113,61 +113,76 @@ class OfPair:
 class CountRows(OfRelease):
     """COUNT(*): the rows of a group."""
 
-    kind, numbers, depends_on = "count", "int", "noise"
+    kind: ClassVar[AggregateKind] = "count"
+    numbers: ClassVar[Numbers] = "int"
 
 
 class CountUnits(OfRelease):
     """The units of a group."""
 
-    kind, numbers, depends_on = "count_units", "int", "noise"
+    kind: ClassVar[AggregateKind] = "count_units"
+    numbers: ClassVar[Numbers] = "int"
 
 
 class CountValues(OfColumn):
     """COUNT(x): the rows with a column that is not NULL."""
 
-    kind, numbers, depends_on = "count", "int", "noise"
+    kind: ClassVar[AggregateKind] = "count"
+    numbers: ClassVar[Numbers] = "int"
 
 
 class CountDistinct(OfRelease):
     """COUNT(DISTINCT x): the different values of an expression."""
 
-    kind, numbers, depends_on = "count_distinct", "int", "noise"
+    kind: ClassVar[AggregateKind] = "count_distinct"
+    numbers: ClassVar[Numbers] = "int"
 
 
 class Sum(OfColumn):
     """The sum of a column."""
 
-    kind, numbers, depends_on = "sum", "grid", "noise"
+    kind: ClassVar[AggregateKind] = "sum"
+    numbers: ClassVar[Numbers] = "grid"
 
 
 class Mean(OfColumn):
     """The mean of a column."""
 
-    kind, numbers, depends_on = "mean", "float", "rows"
+    kind: ClassVar[AggregateKind] = "mean"
+    numbers: ClassVar[Numbers] = "float"
+    depends_on: ClassVar[Dependence] = "rows"
 
 
 class Variance(OfColumn):
     """The variance of a column."""
 
-    kind, numbers, depends_on = "variance", "float", "rows"
+    kind: ClassVar[AggregateKind] = "variance"
+    numbers: ClassVar[Numbers] = "float"
+    depends_on: ClassVar[Dependence] = "rows"
 
 
 class StandardDeviation(OfColumn):
     """The standard deviation of a column."""
 
-    kind, numbers, depends_on = "std", "float", "data"
+    kind: ClassVar[AggregateKind] = "std"
+    numbers: ClassVar[Numbers] = "float"
+    depends_on: ClassVar[Dependence] = "data"
 
 
 class Covariance(OfPair):
     """The covariance of two columns."""
 
-    kind, numbers, depends_on = "covariance", "float", "rows"
+    kind: ClassVar[AggregateKind] = "covariance"
+    numbers: ClassVar[Numbers] = "float"
+    depends_on: ClassVar[Dependence] = "rows"
 
 
 class Correlation(OfPair):
     """The correlation of two columns."""
 
-    kind, numbers, depends_on = "correlation", "float", "data"
+    kind: ClassVar[AggregateKind] = "correlation"
+    numbers: ClassVar[Numbers] = "float"
+    depends_on: ClassVar[Dependence] = "data"
 
 
 @dataclass(frozen=True)

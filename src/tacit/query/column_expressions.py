@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from tacit.errors import QueryRefused
 from tacit.query.nodes import value_of
@@ -52,20 +52,24 @@ class Col:
     def __ne__(self, other: object) -> "Col":  # type: ignore[override]
         return self._compared("<>", other)
 
-    __lt__ = _infix("<")
-    __le__ = _infix("<=")
-    __gt__ = _infix(">")
-    __ge__ = _infix(">=")
+    __lt__: ClassVar["Infix"] = _infix("<")
+    __le__: ClassVar["Infix"] = _infix("<=")
+    __gt__: ClassVar["Infix"] = _infix(">")
+    __ge__: ClassVar["Infix"] = _infix(">=")
 
     # logic and arithmetic
-    __and__ = _infix("AND")
-    __or__ = _infix("OR")
-    __add__, __radd__ = _infix("+"), _infix_after("+")
-    __sub__, __rsub__ = _infix("-"), _infix_after("-")
-    __mul__, __rmul__ = _infix("*"), _infix_after("*")
-    __truediv__, __rtruediv__ = _infix("/"), _infix_after("/")
-    __floordiv__ = _infix("//")
-    __mod__ = _infix("%")
+    __and__: ClassVar["Infix"] = _infix("AND")
+    __or__: ClassVar["Infix"] = _infix("OR")
+    __add__: ClassVar["Infix"] = _infix("+")
+    __radd__: ClassVar["InfixAfter"] = _infix_after("+")
+    __sub__: ClassVar["Infix"] = _infix("-")
+    __rsub__: ClassVar["InfixAfter"] = _infix_after("-")
+    __mul__: ClassVar["Infix"] = _infix("*")
+    __rmul__: ClassVar["InfixAfter"] = _infix_after("*")
+    __truediv__: ClassVar["Infix"] = _infix("/")
+    __rtruediv__: ClassVar["InfixAfter"] = _infix_after("/")
+    __floordiv__: ClassVar["Infix"] = _infix("//")
+    __mod__: ClassVar["Infix"] = _infix("%")
 
     def __invert__(self) -> "Col":
         return Col(f"NOT {_bracketed(self)}", binds="NOT")
@@ -145,6 +149,10 @@ class Col:
 
     def _called(self, name: str, *others: object) -> "Col":
         return Col(f"{name}({', '.join([self.text, *(_read_column(other).text for other in others)])})")
+
+
+Infix = Callable[[Col, "Col | Constant"], Col]
+InfixAfter = Callable[[Col, Constant], Col]
 
 
 def col(name: str) -> Col:

@@ -53,7 +53,7 @@ class Wire:
             )
         if not isinstance(token, str) or not token.isascii() or not token.isprintable() or not token:
             raise InvalidParameter("a token is needed\nhint: token='tacit_...', which the curator gave you")
-        self.address = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
+        self.address: str = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
         self._path = parts.path.rstrip("/")
         self._token = token
         self._local = threading.local()

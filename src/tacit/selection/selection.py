@@ -19,7 +19,7 @@ from tacit.errors import InvalidParameter
 from tacit.noise import WIDTH, Bits, Keystream, add_steps, draw_below, draw_flips, laplace_tables, warning
 from tacit.numbers import Integers, Number, ball, confidence_meaning, whole, working_precision
 from tacit.privacy import ExponentialChoice, LaplaceLaw, PureChoice, PureLoss, least_integer
-from tacit.selection.scores import read_scores, read_terms
+from tacit.selection.scores import SelectionTerms, read_scores, read_terms
 from tacit.selection.weights import draw_weighted
 
 # Chances that agree to this many bits are taken as equal, and then as too large.
@@ -108,7 +108,7 @@ class Selection(ABC):
     def __init__(
         self, *, epsilon: Number, sensitivity: Number = 1, monotone: bool = False, step: Number | None = None
     ) -> None:
-        self.terms = read_terms(epsilon=epsilon, sensitivity=sensitivity, monotone=monotone, step=step)
+        self.terms: SelectionTerms = read_terms(epsilon=epsilon, sensitivity=sensitivity, monotone=monotone, step=step)
 
     @property
     def loss(self) -> PureLoss:
@@ -285,13 +285,15 @@ class TopK:
         step: Number | None = None,
         by: By = "permute-and-flip",
     ) -> None:
-        self.k = whole(k, name="k")
+        self.k: int = whole(k, name="k")
         if not isinstance(by, str) or by not in ROUNDS:
             raise InvalidParameter(f"by must be one of {', '.join(ROUNDS)}\nhint: by='exponential' where zCDP is used")
         self.by = by
-        self.terms = read_terms(epsilon=epsilon, sensitivity=sensitivity, monotone=monotone, step=step)
+        self.terms: SelectionTerms = read_terms(epsilon=epsilon, sensitivity=sensitivity, monotone=monotone, step=step)
         each = self.terms.epsilon / self.k
-        self.round = ROUNDS[by](epsilon=each, sensitivity=sensitivity, monotone=monotone, step=step)
+        self.round: Exponential | PermuteAndFlip = ROUNDS[by](
+            epsilon=each, sensitivity=sensitivity, monotone=monotone, step=step
+        )
 
     @property
     def loss(self) -> PureLoss:

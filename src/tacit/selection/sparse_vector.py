@@ -16,7 +16,7 @@ from tacit.errors import BudgetExceeded, InvalidParameter, TacitError
 from tacit.noise import SMALL, WIDTH, Bits, Keystream, add_steps, laplace_tables, warning
 from tacit.numbers import Integers, Number, confidence_meaning, decimal_meaning, show, whole
 from tacit.privacy import LaplaceLaw, PureChoice, PureLoss
-from tacit.selection.scores import check_rate, read_score, read_scores, read_terms
+from tacit.selection.scores import SelectionTerms, check_rate, read_score, read_scores, read_terms
 from tacit.system import at_fork
 
 # A more in every forked child, so that a copy of an open watch is recognised.
@@ -64,10 +64,10 @@ class AboveThreshold:
         monotone: bool = False,
         step: Number | None = None,
     ) -> None:
-        self.threshold = decimal_meaning(threshold, name="threshold")
-        self.answers = whole(answers, name="answers")
-        self.terms = read_terms(epsilon=epsilon, sensitivity=sensitivity, monotone=monotone, step=step)
-        self.split = split_epsilon(self.terms.epsilon, self.terms.moves, self.terms.reach, self.answers)
+        self.threshold: Fraction = decimal_meaning(threshold, name="threshold")
+        self.answers: int = whole(answers, name="answers")
+        self.terms: SelectionTerms = read_terms(epsilon=epsilon, sensitivity=sensitivity, monotone=monotone, step=step)
+        self.split: Split = split_epsilon(self.terms.epsilon, self.terms.moves, self.terms.reach, self.answers)
         check_rate(self.split.threshold_rate)
         check_rate(self.split.score_rate)
         self._threshold_steps = -int(-self.threshold / (self.terms.step or 1) // 1)
@@ -158,7 +158,7 @@ class Watch:
 
     def __init__(self, mechanism: AboveThreshold) -> None:
         self.mechanism = mechanism
-        self.left = mechanism.answers
+        self.left: int = mechanism.answers
         self._noisy_threshold = int(mechanism._noisy_thresholds(1, Keystream())[0])
         self._forks = _forks
         self._lock = threading.Lock()

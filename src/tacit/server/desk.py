@@ -58,7 +58,7 @@ READ_MAX = 100  # questions that a thread keeps as they were read
 KEY_BYTES = 16  # of a key that a client did not choose
 ASK_THE_CURATOR = "ask the curator: the server's log says why"
 
-log = logging.getLogger("tacit.server")
+log: logging.Logger = logging.getLogger("tacit.server")
 Found = TypeVar("Found")
 
 
@@ -99,8 +99,8 @@ class Desk:
     def __post_init__(self) -> None:
         self._mark = _mark(self.file.path)
         self.file = replace(self.file, tables=self._with_holds(self.file.tables))
-        self.warming = Warming()
-        self.turns = Turns(self.turns_number)
+        self.warming: Warming = Warming()
+        self.turns: Turns = Turns(self.turns_number)
         self._plan_turns = Turns(PLANNERS)
         self._guesses = Guesses(self.now, self.workers)
         self._answering: Executor = ThreadPoolExecutor(self.turns_number, "tacit-answer")

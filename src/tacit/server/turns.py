@@ -21,7 +21,7 @@ class Turns:
 
     def __init__(self, number: int, *, waiting_max: int = WAITING_MAX) -> None:
         self.number = number
-        self.each_most = max(1, number // 2)
+        self.each_most: int = max(1, number // 2)
         self._waiting_max = waiting_max
         self._free = number
         self._held: Counter[str] = Counter()

@@ -28,7 +28,7 @@ THREADS_MAX = 16  # threads beyond these open the tables when they are first use
 MADE_UP = "made_up"
 _SQL = "SELECT ward, COUNT(*) AS n, SUM(days) AS s, AVG(days) AS m FROM made_up WHERE days <> 7 GROUP BY ward"
 
-log = logging.getLogger("tacit.server")
+log: logging.Logger = logging.getLogger("tacit.server")
 
 
 class Warming:

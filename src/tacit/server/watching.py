@@ -32,7 +32,7 @@ WARM = "warm-"  # with a process's number, the name of a file in the folder of t
 FACTS = "tacit_facts"  # the attribute of a log record that has its fields
 TOKEN = re.compile(r"[Bb]earer tacit_([0-9a-f]{16})_")
 
-log = logging.getLogger("tacit.server.requests")
+log: logging.Logger = logging.getLogger("tacit.server.requests")
 
 
 class Watching:

@@ -29,7 +29,7 @@ SOON_SECONDS = 1.0  # a worker that ends sooner than this is replaced more slowl
 PAUSE_SECONDS_MAX = 5.0
 STOPS = (signal.SIGTERM, signal.SIGINT)
 
-log = logging.getLogger("tacit.server")
+log: logging.Logger = logging.getLogger("tacit.server")
 
 Told = Callable[[], None]
 Work = Callable[[Told], None]

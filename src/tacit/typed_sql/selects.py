@@ -27,8 +27,8 @@ class Relation:
     __slots__ = ("__weakref__", "kinds", "sources", "views")
 
     def __init__(self, kinds: Mapping[str, Type], *sources: "Relation") -> None:
-        self.kinds = dict(kinds)
-        self.sources = sources
+        self.kinds: dict[str, Type] = dict(kinds)
+        self.sources: tuple[Relation, ...] = sources
         # other views by which stored tables are read here, by the stored table's full name
         self.views: dict[str, str] = {}
         for each in sources:
@@ -146,7 +146,9 @@ class Stored(Relation):
         self, name: str, kinds: Mapping[str, Type], connection: "Connection", database: tuple[str, ...] = ()
     ) -> None:
         super().__init__(kinds)
-        self.name, self.connection, self.database = name, connection, database
+        self.name: str = name
+        self.connection: Connection = connection
+        self.database: tuple[str, ...] = database
 
     @property
     def full_name(self) -> str:
@@ -163,7 +165,8 @@ class Lent(Relation):
 
     def __init__(self, data: pa.Table) -> None:
         super().__init__({field.name: of_arrow(field.type) for field in data.schema})
-        self.data, self.name = data, f"tacit_lent_{next(_numbers)}"
+        self.data: pa.Table = data
+        self.name: str = f"tacit_lent_{next(_numbers)}"
 
 
 class Select(Relation):
@@ -173,7 +176,7 @@ class Select(Relation):
 
     def __init__(self, source: Relation, given: Mapping[str, Typed]) -> None:
         super().__init__({name: value.dtype for name, value in given.items()}, source)
-        self.given = given
+        self.given: Mapping[str, Typed] = given
 
     def values(self) -> Iterable[Typed]:
         return self.given.values()
@@ -186,7 +189,7 @@ class Filter(Relation):
 
     def __init__(self, source: Relation, conditions: Sequence[Typed]) -> None:
         super().__init__(source.kinds, source)
-        self.conditions = conditions
+        self.conditions: Sequence[Typed] = conditions
 
     def values(self) -> Iterable[Typed]:
         return self.conditions

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from typing import ClassVar
 
 import pyarrow as pa
 
@@ -63,11 +64,19 @@ class Type:
             raise TypeError(f"values of the type {self.kind} are not written")
         return _WRITTEN[self.kind]
 
-    is_whole = _is(*_DIGITS)
-    is_integer = _is(*(kind for kind in _DIGITS if kind not in ("int128", "uint128")))
-    is_floating, is_decimal, is_boolean = _is("float32", "float64"), _is("decimal"), _is("boolean")
-    is_string, is_binary, is_uuid = _is("string"), _is("binary"), _is("uuid")
-    is_date, is_timestamp = _is("date"), _is("timestamp")
+    is_whole: ClassVar["IsKind"] = _is(*_DIGITS)
+    is_integer: ClassVar["IsKind"] = _is(*(kind for kind in _DIGITS if kind not in ("int128", "uint128")))
+    is_floating: ClassVar["IsKind"] = _is("float32", "float64")
+    is_decimal: ClassVar["IsKind"] = _is("decimal")
+    is_boolean: ClassVar["IsKind"] = _is("boolean")
+    is_string: ClassVar["IsKind"] = _is("string")
+    is_binary: ClassVar["IsKind"] = _is("binary")
+    is_uuid: ClassVar["IsKind"] = _is("uuid")
+    is_date: ClassVar["IsKind"] = _is("date")
+    is_timestamp: ClassVar["IsKind"] = _is("timestamp")
+
+
+IsKind = Callable[[Type], bool]
 
 
 NULL, OTHER, STRUCT, INTERVAL = (Type(kind) for kind in ("null", "other", "struct", "interval"))

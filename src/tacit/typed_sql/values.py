@@ -7,7 +7,7 @@ and every name is quoted here, by `text_of` and `quoted`, and nowhere else.
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tacit.typed_sql.types import (
     BOOLEAN,
@@ -75,7 +75,9 @@ class Typed:
     __slots__ = ("dtype", "label", "pieces")
 
     def __init__(self, pieces: "tuple[str | Typed, ...]", dtype: Type, label: str | None = None) -> None:
-        self.pieces, self.dtype, self.label = pieces, dtype, label
+        self.pieces: tuple[str | Typed, ...] = pieces
+        self.dtype: Type = dtype
+        self.label: str | None = label
 
     def type(self) -> Type:
         return self.dtype
@@ -112,7 +114,10 @@ class Typed:
         return binary(self, "/", right, FLOAT32 if is_short else FLOAT64)
 
     # towards 0; NULL where the divisor is 0
-    __floordiv__, __mod__, __rshift__, __lshift__ = (_of_whole(operator) for operator in ("//", "%", ">>", "<<"))
+    __floordiv__: ClassVar["Method"] = _of_whole("//")
+    __mod__: ClassVar["Method"] = _of_whole("%")
+    __rshift__: ClassVar["Method"] = _of_whole(">>")
+    __lshift__: ClassVar["Method"] = _of_whole("<<")
 
     def __and__(self, other: "Typed | Constant") -> "Typed":
         return binary(self, "AND", as_value(other), BOOLEAN) if self.dtype == BOOLEAN else _of_whole("&")(self, other)
@@ -128,10 +133,16 @@ class Typed:
 
     # --- comparisons ---
 
-    __eq__, __ne__ = _comparison("="), _comparison("<>")  # type: ignore[assignment]  # comparisons in SQL
-    __lt__, __le__, __gt__, __ge__ = (_comparison(operator) for operator in ("<", "<=", ">", ">="))
-    identical_to = _comparison("IS NOT DISTINCT FROM")
-    __hash__ = object.__hash__
+    __eq__: ClassVar["Method"] = _comparison("=")  # type: ignore[assignment]  # comparisons in SQL
+    __ne__: ClassVar["Method"] = _comparison("<>")  # type: ignore[assignment]
+    __lt__: ClassVar["Method"] = _comparison("<")
+    __le__: ClassVar["Method"] = _comparison("<=")
+    __gt__: ClassVar["Method"] = _comparison(">")
+    __ge__: ClassVar["Method"] = _comparison(">=")
+    identical_to: ClassVar["Method"] = _comparison("IS NOT DISTINCT FROM")
+
+    def __hash__(self) -> int:
+        return id(self)
 
     def __bool__(self) -> bool:
         raise TypeError("a value of SQL is neither true nor false in Python")
@@ -150,9 +161,9 @@ class Typed:
     def notnull(self) -> "Typed":
         return Typed(("(", self, " IS NOT NULL)"), BOOLEAN)
 
-    isnan = _method("ISNAN", BOOLEAN)
-    isinf = _method("ISINF", BOOLEAN)
-    nullif = _method("NULLIF")
+    isnan: ClassVar["Method"] = _method("ISNAN", BOOLEAN)
+    isinf: ClassVar["Method"] = _method("ISINF", BOOLEAN)
+    nullif: ClassVar["Method"] = _method("NULLIF")
 
     def fill_null(self, other: "Typed | Constant") -> "Typed":
         """Return another value where it is NULL."""
@@ -161,26 +172,30 @@ class Typed:
 
     # --- numbers ---
 
-    abs = _method("ABS")  # the least whole number of a type has none, and raises
-    sign = _method("SIGN", INT8)
-    sqrt = _method("SQRT", FLOAT64)
-    floor, ceil, trunc = _rounding("FLOOR"), _rounding("CEIL"), _rounding("TRUNC")
+    abs: ClassVar["Method"] = _method("ABS")  # the least whole number of a type has none, and raises
+    sign: ClassVar["Method"] = _method("SIGN", INT8)
+    sqrt: ClassVar["Method"] = _method("SQRT", FLOAT64)
+    floor: ClassVar["Method"] = _rounding("FLOOR")
+    ceil: ClassVar["Method"] = _rounding("CEIL")
+    trunc: ClassVar["Method"] = _rounding("TRUNC")
 
     # --- texts ---
 
-    length = _method("LENGTH", INT64)
+    length: ClassVar["Method"] = _method("LENGTH", INT64)
 
     def byte_length(self) -> "Typed":
         return call("STRLEN" if self.dtype.is_string() else "OCTET_LENGTH", INT64, self)
 
-    upper = _method("UPPER", STRING)
-    lower = _method("LOWER", STRING)
-    strip = _method("TRIM", STRING, " \t\n\r\x0b\x0c")
-    translate = _method("TRANSLATE", STRING)  # each character of one text becomes that of another at the same index
-    replace = _method("REPLACE", STRING)
-    re_search = _method("REGEXP_MATCHES", BOOLEAN)
-    re_extract = _method("REGEXP_EXTRACT", STRING)  # '' if there is no match
-    re_replace = _method("REGEXP_REPLACE", STRING, "g")
+    upper: ClassVar["Method"] = _method("UPPER", STRING)
+    lower: ClassVar["Method"] = _method("LOWER", STRING)
+    strip: ClassVar["Method"] = _method("TRIM", STRING, " \t\n\r\x0b\x0c")
+    translate: ClassVar["Method"] = _method(
+        "TRANSLATE", STRING
+    )  # each character of one text becomes that of another at the same index
+    replace: ClassVar["Method"] = _method("REPLACE", STRING)
+    re_search: ClassVar["Method"] = _method("REGEXP_MATCHES", BOOLEAN)
+    re_extract: ClassVar["Method"] = _method("REGEXP_EXTRACT", STRING)  # '' if there is no match
+    re_replace: ClassVar["Method"] = _method("REGEXP_REPLACE", STRING, "g")
 
     def like(self, pattern: str) -> "Typed":
         return binary(self, "LIKE", literal(pattern), BOOLEAN)
@@ -191,8 +206,8 @@ class Typed:
             raise ValueError("an index below 0 would count from the end")
         return call("SUBSTRING", STRING, self, start + 1, length)
 
-    sha256 = _method("SHA256", STRING)
-    in_hex = _method("HEX", STRING)
+    sha256: ClassVar["Method"] = _method("SHA256", STRING)
+    in_hex: ClassVar["Method"] = _method("HEX", STRING)
 
     # --- times ---
 
@@ -219,11 +234,12 @@ class Typed:
         added = self.cast(INT32) if self.dtype == BOOLEAN else self
         return call("SUM", sum_of(added.dtype), added)
 
-    mean = _method("AVG", FLOAT64)
-    count = _method("COUNT", INT64)
-    min, max = _method("MIN"), _method("MAX")
-    arbitrary = _method("ANY_VALUE")  # of some row, not NULL if there is one
-    before = _method("LAG")  # of the row before in a window, NULL in the first
+    mean: ClassVar["Method"] = _method("AVG", FLOAT64)
+    count: ClassVar["Method"] = _method("COUNT", INT64)
+    min: ClassVar["Method"] = _method("MIN")
+    max: ClassVar["Method"] = _method("MAX")
+    arbitrary: ClassVar["Method"] = _method("ANY_VALUE")  # of some row, not NULL if there is one
+    before: ClassVar["Method"] = _method("LAG")  # of the row before in a window, NULL in the first
 
     def nunique(self) -> "Typed":
         return Typed(("COUNT(DISTINCT ", self, ")"), INT64)
@@ -233,6 +249,9 @@ class Typed:
         return Typed((self, *window.pieces), self.dtype)
 
 
+Method = Callable[..., Typed]
+
+
 class ColumnValue(Typed):
     """A column of a table; without a table, the column of this name in whatever is read."""
 
@@ -240,7 +259,8 @@ class ColumnValue(Typed):
 
     def __init__(self, table: "Relation | None", column: str, dtype: Type) -> None:
         super().__init__((), dtype, column)
-        self.table, self.column = table, column
+        self.table: Relation | None = table
+        self.column: str = column
 
 
 class Literal(Typed):
@@ -250,7 +270,7 @@ class Literal(Typed):
 
     def __init__(self, number: int, dtype: Type) -> None:
         super().__init__((f"TRY_CAST({number} AS {dtype.sql})",), dtype)
-        self.plain = Typed((str(number),), dtype)
+        self.plain: Typed = Typed((str(number),), dtype)
 
 
 # --- constants ---
@@ -426,7 +446,7 @@ class Ranked(Typed):
 
     def __init__(self, function: str) -> None:
         super().__init__((f"({function}() OVER () - 1)",), INT64)
-        self.function = function
+        self.function: str = function
 
     def over(self, window: "WindowValue") -> Typed:
         """Return the row's index in its window."""
@@ -444,7 +464,7 @@ class WindowValue:
             pieces += ["PARTITION BY ", *commas([_by_name(each) for each in group_by])]
         for index, each in enumerate(order_by):
             pieces += [", " if index else " ORDER BY ", _by_name(each), " ASC NULLS LAST"]
-        self.pieces = (*pieces, ")")
+        self.pieces: tuple[str | Typed, ...] = (*pieces, ")")
 
 
 def window(

@@ -33,7 +33,7 @@ from typing import IO, Any
 from tacit.numbers import read_json
 from tacit.system import PLAIN, fault_of, is_ours, lock_file, make_folder, others_may_write, user_number
 
-log = logging.getLogger("tacit.engine")
+log: logging.Logger = logging.getLogger("tacit.engine")
 
 LOOPS = tuple(Path(__file__).with_name(name) for name in ("coding_loops.py", "loops.py", "scaling_loops.py"))
 COMPLETE, LOCK = "complete", "lock"

@@ -39,7 +39,7 @@ class Runs(Held):
         self._held: list[tuple[Rows, NDArray[np.int64]]] = []
         self._written: list[tuple[int, NDArray[np.int64]]] = []  # where in the file a run begins, and its parts
         self._file = SpillFile(folder)
-        self.sizes = np.zeros(parts, dtype=np.int64)
+        self.sizes: NDArray[np.int64] = np.zeros(parts, dtype=np.int64)
 
     def add(self, rows: Rows, starts: NDArray[np.int64]) -> None:
         """Take a run; part p is rows[starts[p] : starts[p + 1]]."""
@@ -184,9 +184,9 @@ class Packer:
         kinds = [schema.field(key).type for key in columns.keys]
         self._keys = coding.KeyCoder(kinds, salt) if columns.listed is None else None
         self._places = place_finder(columns, salt)
-        self.finds_keys = columns.listed is None
+        self.finds_keys: bool = columns.listed is None
         self.first = 3 if self._units is None else 4
-        self.width = self.first + len(columns.limbs)
+        self.width: int = self.first + len(columns.limbs)
 
     def pack(self, batch: pa.RecordBatch) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
         """Return the batch's rows sorted by part, and where each part begins."""

@@ -347,7 +347,7 @@ class RowRecords:
     def __init__(self, schema: pa.Schema, columns: summing.Columns, salt: str, orders: Orders) -> None:
         self._columns, self._salt, self._orders_of = columns, salt, orders
         self._places = summing.place_finder(columns, salt) if orders == "kernel" else None
-        self.unit_words = external_sort.word_count(schema.field(UNIT).type) if UNIT in schema.names else 0
+        self.unit_words: int = external_sort.word_count(schema.field(UNIT).type) if UNIT in schema.names else 0
 
     def keys(self, batch: pa.RecordBatch) -> Words:
         """Return the rows' keys as words."""

@@ -45,7 +45,7 @@ class Door:
     _is_stopping: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
-        self.statements = Statements(self.desk)
+        self.statements: Statements = Statements(self.desk)
         self._wrap: ssl.SSLContext | None = None
         if self.certificate is not None:
             self._wrap = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)

@@ -51,7 +51,7 @@ class PublicCatalog:
     """The catalog of some tables. Several threads may ask it: each query has a separate cursor."""
 
     def __init__(self, declarations: Sequence[Declaration]) -> None:
-        self.declarations = {each.name.lower(): each for each in declarations}
+        self.declarations: dict[str, Declaration] = {each.name.lower(): each for each in declarations}
         self._database = duckdb.connect(":memory:")
         for schema in ("pg", "info", "public"):
             self._database.execute(f"CREATE SCHEMA {schema}")

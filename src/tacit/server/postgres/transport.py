@@ -15,7 +15,7 @@ from typing import Any
 from tacit.remote import is_this_machine
 from tacit.server.postgres.messages import HEAD_BYTES, MESSAGE_BYTES_MAX, Broken
 
-log = logging.getLogger("tacit.server")
+log: logging.Logger = logging.getLogger("tacit.server")
 
 BUFFER_BYTES_MAX = 2 * MESSAGE_BYTES_MAX
 UNSENT_BYTES_MAX = 4 << 20
@@ -41,7 +41,7 @@ class ClientWire(asyncio.Protocol):
         self._can_write.set()
         self._is_paused = False
         self._task: asyncio.Task[None] | None = None
-        self.lost = asyncio.Event()
+        self.lost: asyncio.Event = asyncio.Event()
         self.transport: Any = None
 
     # --- what asyncio calls ---
