@@ -109,7 +109,7 @@ except tacit.TacitError as refused:
 """
     )
     done = ran(code, tmp_path, locks="none")
-    assert "no locks of files" in done.stdout, done.stderr
+    assert "locks of files are missing" in done.stdout, done.stderr
 
 
 def test_where_owners_cannot_be_read_no_machine_code_is_run(tmp_path):

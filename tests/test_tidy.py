@@ -61,7 +61,11 @@ GAUNTLET_RULES: list[Rule] = [
 ]
 
 # those that also hold in the classroom's package, which asks the product like any other
-CLASSROOM_RULES: list[Rule] = [*GAUNTLET_RULES[:-2], classroom_rules.classroom_by_the_faces]
+CLASSROOM_RULES: list[Rule] = [
+    *GAUNTLET_RULES[:-2],
+    classroom_rules.classroom_by_the_faces,
+    classroom_rules.chalk_apart,
+]
 
 SHORT = "x = 1\n"
 LONG_FUNCTION = "def f():\n" + "    x = 1\n" * 61
@@ -217,6 +221,11 @@ PLANTED: list[tuple[Rule, Tree]] = [
         },
     ),
     (classroom_rules.classroom_by_the_faces, {"classroom/a.py": "from tacit.noise.bits import fresh_bytes\n"}),
+    (classroom_rules.chalk_apart, {"classroom/course/claims.py": "import tacit\n"}),
+    (
+        classroom_rules.chalk_apart,
+        {"classroom/course/claims.py": "def f():\n    from tacit.ledger import open_ledger\n"},
+    ),
     (classroom_rules.classroom_by_the_faces, {"classroom/a.py": "def f():\n    import tacit.ledger.chain\n"}),
     (classroom_rules.classroom_by_the_faces, {"classroom/a.py": "from tacit.noise import no_such_name\n"}),
     (classroom_rules.classroom_by_the_faces, {"classroom/a.py": "from tacit.cli.screen import say\n"}),

@@ -30,3 +30,17 @@ def is_public(parts: list[str]) -> bool:
     return parts[1] in (
         dir(room) if parts[0] in {"errors", "numbers"} else stated_names(Path(room.__file__ or "").read_text())
     )
+
+
+CHALK = "classroom/course/claims.py"
+
+
+def chalk_apart(tree: Tree) -> list[str]:
+    """Noise with a seed is chalk: its file knows no table, ledger or mechanism; other files may not draw any."""
+    return [
+        f"{path}:{line} imports {module}; noise with a seed must not be able to touch a table or a ledger"
+        for path, source in tree.items()
+        if path == CHALK
+        for module, line in imported_names(path, source)
+        if module.split(".")[0].startswith("tacit") and not module.startswith("tacit.errors")
+    ]

@@ -63,7 +63,7 @@ def lock_file(descriptor: int, *, shared: bool = False, wait: bool = True) -> bo
 def lock_byte(descriptor: int, number: int, *, shared: bool = False) -> bool:
     """Lock one byte of a file against other processes, which may be beyond its end; return whether it was free."""
     if fcntl is None and msvcrt is None:
-        raise OSError(errno.ENOSYS, "this system has no locks of files")
+        raise OSError(errno.ENOSYS, "locks of files are missing from this system")
     try:
         if fcntl is not None:
             fcntl.lockf(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB, 1, number)

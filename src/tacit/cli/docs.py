@@ -17,7 +17,9 @@ def pages() -> dict[str, Path]:
     """Return the path of each page by its topic: guide pages by their name, others by their folder and name."""
     folder = next((each for each in FOLDERS if each.is_dir()), None)
     if folder is None:
-        raise InvalidParameter("this installation has no pages\nhint: install tacit again, from a wheel or a checkout")
+        raise InvalidParameter(
+            "the pages are missing from this installation\nhint: install tacit again, from a wheel or a checkout"
+        )
     found = {path.relative_to(folder).with_suffix("").as_posix(): path for path in sorted(folder.rglob("*.md"))}
     return {name.removeprefix("guide/").lower(): path for name, path in found.items()}
 
