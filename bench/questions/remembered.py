@@ -22,10 +22,10 @@ def remembered() -> Iterator[None]:
         if plan.quantiles or plan.distincts or plan.rows_per_unit < UNBOUNDED:
             yield from read(self, plan, salt)
             return
-        about = _about(plan)
-        if about not in kept:
-            kept[about] = list(read(self, plan, salt))
-        yield from kept[about]
+        of = about(plan)
+        if of not in kept:
+            kept[of] = list(read(self, plan, salt))
+        yield from kept[of]
 
     EmbeddedEngine.parts = parts  # type: ignore[method-assign]
     try:
@@ -34,7 +34,7 @@ def remembered() -> Iterator[None]:
         EmbeddedEngine.parts = read  # type: ignore[method-assign]
 
 
-def _about(plan: Plan) -> str:
+def about(plan: Plan) -> str:
     """Return a text that is equal for plans with equal exact sums: all of a plan but its noise and its outputs."""
     scaling = plan.scaling
     factors = () if scaling is None else [vector.factors for vector in scaling.vectors]

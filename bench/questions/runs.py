@@ -20,8 +20,9 @@ from typing import Any
 from bench.learned.tables import NoTable
 from bench.questions.baselines import errors_of, people_of, truth_of
 from bench.questions.figures import DEMO
-from bench.questions.questions import QUESTIONS, Question, ask, cells_of
+from bench.questions.questions import QUESTIONS, Question, Shown, ask, cells_of
 from bench.questions.remembered import remembered
+from bench.questions.replayed import Replayed, can_replay
 from bench.questions.tables import BY_NAME, TABLES, Table
 from tacit.engine.kernel import compiled
 
@@ -136,12 +137,13 @@ class Compared:
         self.cells = cells_of(path, table, question)
         self.people = people_of(self.cells)
         self.known: dict[float, dict[str, list[tuple[float, float, float]]]] = {}
+        self.replayed: dict[float, Replayed] = {}
 
     def lines(self, epsilon: float, place: int) -> Iterator[dict[str, Any]]:
         """Ask once and yield a line for each number of each true group, whether it is shown or not."""
         if epsilon not in self.known:
             self.known[epsilon] = self._baselines(epsilon)
-        answered = ask(self.path, self.table, self.question, epsilon)
+        answered = self._answered(epsilon)
         for number, by_group in self.known[epsilon].items():
             for at, group in enumerate(self.cells.keys):
                 shown = answered[number].get(group)
@@ -152,6 +154,13 @@ class Compared:
                     "value": shown and shown.value, "low": shown and shown.low, "high": shown and shown.high,
                     "oracle": oracle, "person": person,
                 }  # fmt: skip
+
+    def _answered(self, epsilon: float) -> Mapping[str, Mapping[str, Shown]]:
+        if not can_replay(self.question):
+            return ask(self.path, self.table, self.question, epsilon)
+        if epsilon not in self.replayed:
+            self.replayed[epsilon] = Replayed(self.path, self.table, self.question, epsilon)
+        return self.replayed[epsilon].ask()
 
     def _baselines(self, epsilon: float) -> dict[str, list[tuple[float, float, float]]]:
         found, numbers = {}, len(self.question.numbers) + bool(self.question.beside)

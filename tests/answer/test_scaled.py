@@ -7,12 +7,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tacit.answer.anchors import Anchor, Missing, _ratio_ends, anchors, most_missing, most_of_groups, shares_of
+from tacit.answer.anchors import Anchor, _ratio_ends, anchors, most_missing, most_of_groups, shares_of
 from tacit.answer.columns import noisy_columns, uncut_columns
 from tacit.answer.noise_sums import law_bound, weighted_bound
 from tacit.answer.scaled_columns import corrected_ends
 from tacit.forecast import plan_in_words
-from tacit.plan import PART_OF_MEAN, CountRows, CountUnits, CountValues, Mean, Measured, Sum, Vector
+from tacit.plan import PART_OF_MEAN, UNEVENLY, CountRows, CountUnits, CountValues, Mean, Measured, Sum, Vector
 from tacit.plan.bounds.scaling import Outlook
 from tacit.privacy import StaircaseNoise
 from tacit.query import Column
@@ -110,9 +110,9 @@ def test_the_upper_end_has_noise_and_factor_and_what_a_group_may_lack_beyond_its
     plan, noisy = counted(cells, (900_000, 300_000))
     found, column = anchors(plan, noisy, CONFIDENCE)[0], column_of(plan, noisy)
     missing = (300_000 + law_bound(plan.totals[0].law, CONFIDENCE)) * 4 / FINE
-    assert sum(most_missing(ROWS, found)) == pytest.approx(missing, rel=1e-6)
+    assert most_missing(ROWS, found) == pytest.approx(missing, rel=1e-6)
     for kept, value, high in zip((600, 300, 100), column.values, column.high, strict=True):
-        part = min(1.0, kept / 1000 + 1 / math.sqrt(3))
+        part = min(1.0, kept / 1000 + UNEVENLY / math.sqrt(3))
         lacks = max(part * missing - kept / 3, 0.0)
         far = math.hypot(4 / 3 * reach_of(plan), kept * (found.high - 4 / 3), lacks)
         assert value == round(kept * 4 / 3)
@@ -123,7 +123,7 @@ def test_people_beyond_the_tail_of_totals_are_in_what_is_missing():
     seen = Outlook(people=50, mass=100, kept=0.8, scaled=5, beyond_most=1, excess=0, excess_most=5000.0)
     plan, noisy = counted([1000 * FINE], (900_000, 300_000), vector=replace(ROWS, outlook=seen))
     found = anchors(plan, noisy, CONFIDENCE)[0]
-    more = sum(most_missing(plan.scaling.vectors[0], found)) - found.totals.cut
+    more = most_missing(plan.scaling.vectors[0], found) - found.totals.cut
     assert more == pytest.approx(math.hypot(found.totals.error, 5000.0))
 
 
@@ -143,7 +143,7 @@ def ends_of(kept, *, noise=10.0, missing=0.0, is_signed=False, factor=Fraction(1
     kept = np.array(kept, dtype=float)
     shares = shares_of(kept, 1.0)
     anchor = Anchor(factor, float(factor), max(high, float(factor)))
-    lacks = Missing(0.0, missing).of_groups(shares)
+    lacks = most_of_groups(shares) * missing
     low, top = corrected_ends(kept, np.full(len(kept), noise), anchor, lacks, is_signed=is_signed)
     return low.tolist(), top.tolist()
 
@@ -155,18 +155,18 @@ def test_of_one_group_all_that_is_foreseen_may_be_missing_from_it():
 
 
 def test_of_two_groups_each_may_lack_all_of_it_where_heavy_people_are_in_one_of_them():
-    """Even the smaller one holds what is missing: its share and 0.7 more are the whole, from 0.3 on."""
+    """Even an empty one may hold what is missing: 1.06 more than its share is the whole."""
     _, high = ends_of([600.0, 400.0], missing=400.0)
     assert high == [pytest.approx(600 + math.hypot(10, 400)), pytest.approx(400 + math.hypot(10, 400))]
     _, uneven = ends_of([1000.0, 0.0], missing=400.0)
-    assert uneven[1] == pytest.approx(math.hypot(10, 400 / math.sqrt(2)), rel=0.01), "a small group 0.7 of it"
+    assert uneven[1] == pytest.approx(math.hypot(10, 400))
 
 
 def test_of_no_rows_the_interval_is_the_noise_and_what_noise_hides():
     low, high = ends_of([0.0, 0.0, 0.0])
     assert (low, high) == ([-10.0] * 3, [10.0] * 3)
     _, high = ends_of([0.0, 0.0, 0.0], missing=30.0)
-    assert high == [pytest.approx(math.hypot(10, (1 / 3 + 1 / math.sqrt(3)) * 30))] * 3
+    assert high == [pytest.approx(math.hypot(10, min(1 / 3 + UNEVENLY / math.sqrt(3), 1.0) * 30))] * 3
 
 
 def test_a_signed_number_may_lack_as_much_on_either_side():
@@ -181,7 +181,7 @@ def test_what_a_group_may_lack_is_all_of_it_at_most_and_its_share_at_least(group
     parts = most_of_groups(shares)
     assert (parts <= 1).all()
     assert (parts >= shares).all()
-    expected = 1.0 if groups <= 2 else 1 / groups + min(1.0, 16 / groups) / math.sqrt(groups)
+    expected = 1 / groups + UNEVENLY * min(1.0, 16 / groups) / math.sqrt(groups)
     assert parts[0] == pytest.approx(min(1.0, expected))
     assert most_of_groups(np.zeros(0)).tolist() == []
 
@@ -190,18 +190,14 @@ def test_what_a_group_may_lack_is_all_of_it_at_most_and_its_share_at_least(group
 def test_of_a_part_of_what_is_missing_a_single_number_may_lack_twice_its_share(groups):
     """A single number has all that is missing as its share, and the same slack as any group."""
     (part, *_) = most_of_groups(np.full(groups, 1 / groups), 1 / 6)
-    assert part == pytest.approx((1 / groups + min(1.0, 16 / groups) / math.sqrt(groups)) / 6)
+    assert part == pytest.approx((1 / groups + UNEVENLY * min(1.0, 16 / groups) / math.sqrt(groups)) / 6)
     assert most_of_groups(np.ones(1), 0.9).tolist() == [1.0]
 
 
-def test_what_is_foreseen_may_be_in_one_group_more_than_what_noise_hides():
-    """Heavy people are seen to be there, and often are in one group; whom noise hides is one more guess."""
-    shares = np.array([0.1, 0.3, 0.2, 0.2, 0.2])
-    lacks = Missing(foreseen=1000.0, hidden=100.0).of_groups(shares)
-    expected = [1000 * min(1.0, each + 2 / math.sqrt(5)) + 100 * (each + 1 / math.sqrt(5)) for each in shares]
-    assert lacks.tolist() == pytest.approx(expected)
+def test_what_is_missing_at_most_is_what_the_profile_tells_where_totals_do_not():
     outlook = Outlook(people=50, mass=100, kept=0.8, scaled=5, beyond_most=1, excess=0, lost=150, lost_most=450)
-    assert most_missing(replace(ROWS, totals=None, outlook=outlook), Anchor()) == (300, 150)
+    assert most_missing(replace(ROWS, totals=None, outlook=outlook), Anchor()) == 450
+    assert most_missing(replace(ROWS, totals=None, outlook=None), Anchor()) == 0
 
 
 def test_shares_are_by_noisy_numbers_and_groups_have_at_least_the_noise():

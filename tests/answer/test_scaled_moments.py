@@ -13,7 +13,7 @@ import pytest
 from tacit.answer.anchors import most_of_groups
 from tacit.answer.columns import noisy_columns
 from tacit.answer.disclosure import bounds_lines, bounds_record
-from tacit.plan import PART_OF_VARIANCE, Correlation, Covariance, Measured, StandardDeviation, Variance, Vector
+from tacit.plan import Correlation, Covariance, Measured, StandardDeviation, Variance, Vector
 from tacit.plan.bounds.scaling import Outlook
 from tacit.query import Call, Column
 from tests.answer.scaled_plans import noisy_of, scaled_plan
@@ -141,7 +141,7 @@ def test_what_is_missing_of_squares_is_above_a_variance_and_what_is_missing_of_r
     before = lacking(groups)[0]
     squares = lacking(groups, xx=8000.0)[0]
     for at, value in enumerate(before.values):
-        off = PART_OF_VARIANCE * part * 8000 / 2000
+        off = part * 8000 / 2000
         assert squares.values[at] == value
         assert squares.high[at] - value == pytest.approx(math.hypot(before.high[at] - value, off), rel=0.02)
         assert squares.low[at] == pytest.approx(before.low[at])
@@ -156,7 +156,7 @@ def test_what_is_missing_of_products_is_on_both_sides_of_a_covariance():
     groups = people(np.random.default_rng(3), 4)
     before, after = lacking(groups)[2], lacking(groups, xz=8000.0)[2]
     assert after.values == before.values
-    off = PART_OF_VARIANCE * float(most_of_groups(np.full(4, 1 / 4))[0]) * 8000 / 2000
+    off = float(most_of_groups(np.full(4, 1 / 4))[0]) * 8000 / 2000
     for at, value in enumerate(before.values):
         assert after.high[at] - value == pytest.approx(math.hypot(before.high[at] - value, off), rel=0.02)
         assert value - after.low[at] == pytest.approx(math.hypot(value - before.low[at], off), rel=0.02)

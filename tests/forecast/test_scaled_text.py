@@ -14,7 +14,6 @@ from tacit.errors import QueryRefused
 from tacit.forecast import goals_of, group_rows, learning_in_words, least_epsilon, plan_in_words
 from tacit.forecast.target import foreseen_error
 from tacit.plan import (
-    FORESEEN_TIMES,
     PART_OF_MEAN,
     CountRows,
     Mean,
@@ -67,9 +66,9 @@ def planned(asked, epsilon=1, people=PEOPLE):
     return make_plan(asked.query, DECLARED, spend, facts), facts
 
 
-def part_of(groups, unevenly=1.0):
+def part_of(groups):
     """Which part of all that is missing a group of mean size may lack."""
-    return float(most_of_groups(np.full(groups, 1 / groups), unevenly=unevenly)[0])
+    return float(most_of_groups(np.full(groups, 1 / groups))[0])
 
 
 def test_noise_total_and_what_a_group_lacks_beyond_its_share_are_joined_as_squares():
@@ -82,8 +81,8 @@ def test_noise_total_and_what_a_group_lacks_beyond_its_share_are_joined_as_squar
 
 def test_the_line_of_an_output_has_the_three_parts_and_the_groups():
     text = plan_in_words(counted())
-    parts = "(noise 120, total 6.23, scaling 142)"
-    assert f"  n: about ± 186 a group on average {parts}, for 1,000 groups of about 1,000 rows" in text
+    parts = "(noise 120, total 6.23, scaling 207)"
+    assert f"  n: about ± 240 a group on average {parts}, for 1,000 groups of about 1,000 rows" in text
     assert "Unit: id; all its rows count, with one weight, in full up to 32 rows; no row is picked at random." in text
     assert "Rows with a NULL unit never count." in text
     assert "Totals: of all rows, the kept and the cut part" in text
@@ -101,7 +100,7 @@ def test_one_number_has_its_noise_and_all_that_is_foreseen_to_be_missing():
 
 def test_without_totals_nothing_is_put_back_of_what_a_group_may_lack():
     cut = foreseen_error(CountRows("n", 0), counted(vector=replace(ROWS, totals=None)), LEVEL)
-    assert (cut.total, cut.scaling) == (0.0, pytest.approx(part_of(1000, FORESEEN_TIMES) * 260_000))
+    assert (cut.total, cut.scaling) == (0.0, pytest.approx(part_of(1000) * 260_000))
     assert cut.noise == pytest.approx(30 * math.log(20), rel=0.01)
 
 

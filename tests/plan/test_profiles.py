@@ -11,7 +11,6 @@ from tacit.plan.bounds.chosen import FALSE_BIN, FALSE_SLOPE, HIDDEN_SCALES
 from tacit.plan.bounds.profiles import (
     ENDS,
     WINDOWS,
-    _if_exponential,
     above_noise,
     at_most,
     believed_bin,
@@ -167,7 +166,9 @@ def test_of_sums_the_first_bins_are_those_of_one_large_value():
     assert read_profile(((some, SCALE),), shift=4, whole=False, safe=2.0**100).top is None
 
 
-FEW = rows({1: 5, 4: 14, 8: 18, 16: 17, 32: 19, 64: 16, 128: 15, 256: 4})  # about as customers of one country have rows
+FEW = rows(
+    {1: 5, 2: 6, 3: 6, 4: 9, 5: 9, 8: 9, 12: 9, 16: 9, 24: 9, 32: 10, 48: 9, 64: 8, 96: 7, 128: 7, 256: 4}
+)  # about as customers of one country have rows
 
 
 def test_few_people_are_believed_together_where_no_bin_is_by_itself():
@@ -195,25 +196,6 @@ def test_a_second_round_makes_the_first_more_precise():
 # ---- The tail beyond the top.
 
 
-@pytest.mark.parametrize("count", [-10_000.0, -30.0, 0.0, 1e-9, 5.0, 10.0, 30.0, 80.0, 600.0])
-@pytest.mark.parametrize("mean", [1e-6, 0.5, 9.999_999, 10.0, 10.000_01, 80.0, 1e6])
-def test_a_tails_closed_form_is_the_integral(count, mean):
-    """A true count that is exponential, seen through Laplace noise of scale 10: its density, and its mean then.
-
-    No bin of 60 noise scales or more is beyond the top: it would be believed.
-    """
-    likely, expected = _if_exponential(count, mean, SCALE)
-    far = np.concatenate([[0.0], np.geomspace(1e-10, 1e10, 100_000)])  # from 0 and, on either side, from the count
-    x = np.unique(np.concatenate([far, count - far, count + far]))
-    x = x[x >= 0]
-    logs = -x / mean - np.abs(count - x) / SCALE
-    density = np.exp(logs - logs.max())  # about the largest: far away a density is below the smallest float
-    whole = np.trapezoid(density, x)
-    assert expected == pytest.approx(np.trapezoid(density * x, x) / whole, rel=1e-3)
-    if logs.max() > -600:
-        assert likely == pytest.approx(whole * exp(logs.max()) / mean / (2 * SCALE), rel=1e-3)
-
-
 def test_of_a_tail_no_fewer_are_foreseen_the_more_are_found_and_none_is_negative():
     found = []
     for above in (-10_000, -30, 0, 15, 30, 45):
@@ -222,20 +204,20 @@ def test_of_a_tail_no_fewer_are_foreseen_the_more_are_found_and_none_is_negative
         assert reading.top == ROW + 4
         assert all(isfinite(each) and each >= 0 for each in reading.people)
         found.append(sum(reading.people[reading.top + 1 :]))
-    assert all(more >= less * (1 - 1e-9) for less, more in pairwise(found))
+    assert all(more >= less - 0.01 for less, more in pairwise(found))
     assert found[0] < 1 < found[-1]
 
 
-def test_a_tail_that_has_fallen_slowly_for_long_is_less_likely_to_have_ended():
-    """Each table has 450 people at its top of 64 rows, and none that is seen above it."""
-    above = []
-    for octaves in range(6):
-        people = {64 >> down: 450 * 2**down for down in range(octaves + 1)}
-        reading = read_profile(((bins(rows(people)), 30.0),), shift=8, whole=True, is_total=True)
-        assert ENDS[reading.top] / 256 == 64
-        above.append(sum(reading.people[reading.top + 1 :]))
-    assert above[1:] == sorted(above[1:])
-    assert above[-1] > 1.5 * above[1]
+def test_of_a_tail_that_fell_fast_more_may_be_left_that_noise_hides():
+    """Each table has 450 people at its top, and none that is seen above it: a tail that fell slowly has ended."""
+    above, top = [], bin_of(64 * 256)
+    for fell in (1.2, 1.4, 1.7, 2.0, 2.8, 4.0):
+        people = {top - down: 450 * fell**down for down in range(7)}
+        reading = read_profile(((bins(people), 40.0),), shift=8, whole=True, is_total=True)
+        assert reading.top == top
+        above.append(sum(reading.people[top + 1 :]))
+    assert above == sorted(above)
+    assert above[-1] > 2 * above[0]
 
 
 @pytest.mark.parametrize("most", [1, 2, 3, 4, 6, 8, 12, 96])
@@ -297,11 +279,11 @@ def _largest(*up, down=()):
 
 
 def test_a_range_goes_on_where_its_tail_does_and_noise_is_cheap():
-    rounds = ((_largest(3000, 2000, 1000, 300, 100, 35), 3.0),)
+    rounds = ((_largest(3000, 2000, 1000, 300, 100, 35, 12), 3.0),)
     span = span_of(rounds)
     assert span.range == (0, 64)
     wide = stretched(rounds, span, width=1.0, cells=1)
-    assert wide.range == (0, 128), "about 12 people are expected from 64 to 128, of whom noise hides 3"
+    assert wide.range == (0, 128), "about 12 people are expected from 64 to 128"
     assert stretched(rounds, span, width=20.0, cells=1) == span, (
         "noise on a range twice as wide costs more than these people"
     )
@@ -318,7 +300,7 @@ def test_a_range_ends_where_its_tail_does():
 
 
 def test_each_side_of_a_range_goes_on_by_itself():
-    rounds = ((_largest(3000, 2000, 1000, 300, 100, 35, down=(10, 100, 1000)), 3.0),)
+    rounds = ((_largest(3000, 2000, 1000, 300, 100, 35, 12, down=(10, 100, 1000)), 3.0),)
     low, high = stretched(rounds, span_of(rounds), width=1.0, cells=1).range
     assert (low, high) == (-8, 128)
 
@@ -327,9 +309,9 @@ def test_people_of_the_last_believed_octave_are_not_beyond_a_range_that_ends_wit
     """Below the middle, 900 people are 8 away or a little more, and no value is further: the range ends there."""
     rounds = ((_largest(3000, 2000, 1000, 300, down=(3000, 2000, 1000, 900)), 1.0),)
     found = beyond(rounds, 8.0, 16.0)
-    assert found.down == HIDDEN_SCALES * 8, "a tail that rises to its end"
+    assert found.down == pytest.approx(HIDDEN_SCALES * 8, rel=0.02), "noise is 1: more would have been seen"
     assert found.up == pytest.approx(HIDDEN_SCALES * 16, rel=0.02), "100 people would have been seen"
-    assert found.squares == pytest.approx(HIDDEN_SCALES * 2 * 7 * (8**2 + 16**2), rel=0.02)
+    assert found.squares == pytest.approx(HIDDEN_SCALES * 7 * (8**2 + 16**2), rel=0.02)
 
 
 def test_a_tail_with_more_people_than_noise_has_not_ended_though_more_were_foreseen():

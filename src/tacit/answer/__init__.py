@@ -1,6 +1,6 @@
 """Answers: post-processing of noisy integers into columns, error bars and print. Reads no row and no secret."""
 
-from tacit.answer.anchors import foreseen_missing
+from tacit.answer.anchors import most_of_groups
 from tacit.answer.answer import Answer, AnswerInfo, half_width, loss_record, make_answer
 from tacit.answer.answer_json import answer_from, answer_of_certificate, answer_record
 from tacit.answer.disclosure import filter_line

@@ -16,13 +16,12 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
 
 import numpy as np
 
 from tacit.answer.noise_sums import law_bound, weighted_bound
 from tacit.numbers import Floats
-from tacit.plan import FEW_CELLS, FORESEEN_TIMES, NoisyRelease, Plan, Vector
+from tacit.plan import FEW_CELLS, UNEVENLY, NoisyRelease, Plan, Vector
 from tacit.release import NoisyTable
 
 # What was kept is taken to be at least this number of scales of its noise, which it exceeds except one time in 20.
@@ -116,7 +115,7 @@ def _within_facts(vector: Vector, factor: float, high: float) -> float:
     outlook = vector.outlook
     if high <= 2 * factor or outlook is None or outlook.mass <= 0 or outlook.kept <= 0:
         return high
-    return min(high, max(2 * factor, 1 + FORESEEN_TIMES * (1 / min(outlook.kept, 1.0) - 1)))
+    return min(high, max(2 * factor, 1 + 2 * (1 / min(outlook.kept, 1.0) - 1)))
 
 
 def _ratio_ends(kept: int, cut: int, off: Callable[[float], float]) -> tuple[float, float]:
@@ -166,7 +165,7 @@ def _unmeasured(vector: Vector, index: int, plan: Plan, noisy: NoisyTable, confi
     if vector.kind == "rows" and plan.public_rows is not None and plan.where is None:
         kept = sum(noisy.parts[index][0])
         # a list of groups need not hold all rows; where facts tell that it does not, the number of rows tells nothing
-        if plan.public_rows * fine_per_step(vector) * Fraction(share) <= FORESEEN_TIMES * kept:
+        if plan.public_rows * fine_per_step(vector) * Fraction(share) <= 2 * kept:
             return _of_public_rows(plan.public_rows, vector, plan.releases[index], kept, len(noisy.keys), confidence)
     return Anchor()
 
@@ -196,45 +195,25 @@ def sum_of_many(release: NoisyRelease, groups: int, confidence: Fraction) -> flo
     return float(release.scale) * (needed - groups * math.log1p(-slope * slope)) / slope + groups
 
 
-class Missing(NamedTuple):
-    """How much all groups together lack at most, in steps: of people foreseen, and of people whom noise hides."""
-
-    foreseen: float
-    hidden: float
-
-    def of_groups(self, shares: Floats, part: float = 1.0) -> Floats:
-        """Return how much each group may lack; of a mean only a `part` counts."""
-        return most_of_groups(shares, part, FORESEEN_TIMES) * self.foreseen + most_of_groups(shares, part) * self.hidden
-
-
-def most_missing(vector: Vector, anchor: Anchor) -> Missing:
-    """Return how much the cap takes at most: as measured, or as foreseen."""
+def most_missing(vector: Vector, anchor: Anchor) -> float:
+    """Return how much the cap takes from all groups together at most, in steps: as measured, or as foreseen."""
     outlook = vector.outlook
     if anchor.totals is not None:
         beyond = 0.0 if outlook is None else outlook.excess_most
-        return Missing(0.0, max(anchor.totals.cut, 0.0) + math.hypot(anchor.totals.error, beyond))
-    if outlook is None and anchor.public_total is not None and math.isfinite(anchor.high):
-        return Missing(0.0, anchor.public_total * (1 - 1 / anchor.high))
-    return foreseen_missing(vector)
-
-
-def foreseen_missing(vector: Vector) -> Missing:
-    """Return how much a cap takes at most by the profiles alone; what totals will measure is spread as rows are."""
-    outlook = vector.outlook
+        return max(anchor.totals.cut, 0.0) + math.hypot(anchor.totals.error, beyond)
     if outlook is None:
-        return Missing(0.0, 0.0)
-    foreseen = 0.0 if vector.totals is not None else min(FORESEEN_TIMES * outlook.lost, outlook.lost_most)
-    return Missing(foreseen, outlook.lost_most - foreseen)
+        known = anchor.public_total is not None and math.isfinite(anchor.high)
+        return anchor.public_total * (1 - 1 / anchor.high) if known and anchor.public_total is not None else 0.0
+    return outlook.lost_most
 
 
-def most_of_groups(shares: Floats, part: float = 1.0, unevenly: float = 1.0) -> Floats:
+def most_of_groups(shares: Floats, part: float = 1.0) -> Floats:
     """Return which part of all that is missing each group may lack: its share, and more, as it may be spread unevenly.
 
     Of a mean only a `part` of that counts. No group lacks more than all.
     """
     groups = max(len(shares), 1)  # over more than a few, people with many rows are spread more evenly
-    more = unevenly * min(1.0, FEW_CELLS / groups) / math.sqrt(groups)
-    return np.minimum(1.0, part * (shares + more))
+    return np.minimum(1.0, part * (shares + UNEVENLY * min(1.0, FEW_CELLS / groups) / math.sqrt(groups)))
 
 
 def shares_of(amounts: Floats, noise: float) -> Floats:

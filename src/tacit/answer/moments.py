@@ -16,13 +16,12 @@ from typing import TypeGuard, assert_never
 
 import numpy as np
 
-from tacit.answer.anchors import Anchor, Missing, fine_per_step, most_missing, shares_of, vectors_of
+from tacit.answer.anchors import Anchor, fine_per_step, most_missing, most_of_groups, shares_of, vectors_of
 from tacit.answer.error_bars import declared_range, sum_levels, unrounded_means, unrounded_variances
 from tacit.answer.noise_sums import law_bound, noise_bounds, weighted_bound
 from tacit.numbers import Flags, Floats, wholes
 from tacit.plan import (
     MEAN_SHARE,
-    PART_OF_VARIANCE,
     Correlation,
     Covariance,
     Mean,
@@ -176,7 +175,7 @@ def _of_vectors(
     lost = {}
     for powers, at in place_of.items():
         step = float(measured[at].step if vectors[at].kind == "centred" else 1)
-        lost[powers] = Missing(*(step * part for part in most_missing(vectors[at], Anchor())))
+        lost[powers] = step * most_missing(vectors[at], Anchor())
     moments = _Moments(
         numbers.reshape(len(fine), len(noisy.keys)),
         tuple((plan.releases[at], per_unit) for at, per_unit in fine.items()),
@@ -258,7 +257,7 @@ class _Moments:
     basis: Mapping[Powers, Floats]  # of the sum of each product of powers: the weight of each number
     confidence: Fraction
     spans: tuple[float, ...] = ()  # values are in 0 … span of each column; none: about a centre, without limit
-    lost: Mapping[Powers, Missing] = field(default_factory=dict)  # how much all groups lack together at most
+    lost: Mapping[Powers, float] = field(default_factory=dict)  # how much all groups lack together at most
     off: Mapping[Powers, float] = field(default_factory=dict)  # how far rounding to grids may have moved each product
     known: Flags = field(default_factory=lambda: np.empty(0, dtype=bool))  # groups with enough rows for their noise
 
@@ -348,8 +347,8 @@ class _Moments:
         """
         if not self.lost:
             return np.zeros_like(value), np.zeros_like(value)
-        shares, times = shares_of(self._sum(ROWS), self._reach(ROWS)), PART_OF_VARIANCE / self._rows
-        lost = {powers: times * missing.of_groups(shares) for powers, missing in self.lost.items()}
+        parts = most_of_groups(shares_of(self._sum(ROWS), self._reach(ROWS))) / self._rows
+        lost = {powers: parts * missing for powers, missing in self.lost.items()}
         sizes = np.abs(means[0].value), np.abs(means[1].value)
         products, others = lost[_product_powers(*of)], sizes[1] * lost[OF[of[0]]] + sizes[0] * lost[OF[of[1]]]
         others = others + np.abs(value - sizes[0] * sizes[1]) * lost[ROWS]

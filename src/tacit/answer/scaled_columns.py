@@ -12,7 +12,7 @@ from typing import TypeGuard
 
 import numpy as np
 
-from tacit.answer.anchors import Anchor, fine_per_step, most_missing, shares_of, vectors_of
+from tacit.answer.anchors import Anchor, fine_per_step, most_missing, most_of_groups, shares_of, vectors_of
 from tacit.answer.error_bars import on_grid
 from tacit.answer.moments import NoisyColumn
 from tacit.answer.noise_sums import law_bound, noise_bounds
@@ -129,7 +129,8 @@ class _Cells:
         """Return how much every group may lack of the sums and of the rows of a mean, by its share of the rows."""
         shares = self.shares(counting)
         of_sums, of_rows = (most_missing(self.vector(each), self.anchors[each]) for each in (index, counting))
-        return of_sums.of_groups(shares, part), of_rows.of_groups(shares, part)
+        parts = most_of_groups(shares, part)
+        return parts * of_sums, parts * of_rows
 
     def pair_bounds(self, one: int, two: int, weights: Floats) -> Floats:
         """Return bounds on |Z1 + weight·Z2| for each weight, Z1 and Z2 the noises of two vectors in steps."""
@@ -144,7 +145,7 @@ def _scaled_total(name: str, index: int, cells: _Cells, column: Measured | None)
     values = nearest_quotients(combined((times.numerator, cells.fine(index))), times.denominator)
     kept, (noise, _) = cells.steps(index), cells.noise(index)
     lacks, has_one_sign = (
-        most_missing(vector, anchor).of_groups(cells.shares(index)),
+        most_of_groups(cells.shares(index)) * most_missing(vector, anchor),
         has_no_negative(cells.plan, index),
     )
     ends = corrected_ends(kept, noise, anchor, lacks, is_signed=not has_one_sign)

@@ -1,8 +1,8 @@
 """The expected error of each output, from the plan and public facts; what would be mostly noise, and what closer.
 
 With learned bounds an error is complete. Other plans at the same epsilon are made, not run. A number is too noisy if in
-a group of average size its noise is as large as itself or its interval four times that; a correlation, if its interval
-would be from -1 to 1. Groups of an unknown size are not judged.
+a group of average size noise alone makes its interval wider than itself, or noise and missing rows twice as wide; a
+correlation, if its interval would be from -1 to 1. Groups of an unknown size are not judged.
 """
 
 import math
@@ -16,11 +16,11 @@ import numpy as np
 
 from tacit.answer import (
     ScaledOutput,
-    foreseen_missing,
     is_scaled,
     is_scaled_moment,
     law_bound,
     mean_bounds,
+    most_of_groups,
     nearest_bound,
     noise_bounds,
     sum_levels,
@@ -224,8 +224,8 @@ class _Outlooks:
 
     def _lacked(self, index: int, part: float = 1.0) -> float:
         """How much of a vector a group of mean size may lack."""
-        vector, shares = self.vector(index), np.full(self._groups, 1 / self._groups)
-        return float(foreseen_missing(vector).of_groups(shares, part)[0])
+        outlook, shares = self.vector(index).outlook, np.full(self._groups, 1 / self._groups)
+        return 0.0 if outlook is None else outlook.lost_most * float(most_of_groups(shares, part)[0])
 
     def _is_put_back(self, index: int) -> bool:
         """Whether groups are scaled up to a measured or public total."""
@@ -511,12 +511,12 @@ def _useless(output: PlannedOutput, plan: Plan, rows: int | None, confidence: Fr
     if found is None:
         return None
     words = f"about {two_digits(found.about or 0)} ± {two_digits(found.half_width)} in a group of average size"
-    return _found(output, plan, found.uselessness, words)
+    return _found(output, plan, found.uselessness, words, 1.0 if isinstance(output, Quantile) else 1 / NAMED_FOR)
 
 
-def _found(output: PlannedOutput, plan: Plan, share: float, words: str) -> tuple[str, str] | None:
-    """Return the words for a number with an error of this part of it; None if it is smaller than the number."""
-    if share < 1:
+def _found(output: PlannedOutput, plan: Plan, share: float, words: str, least: float = 1.0) -> tuple[str, str] | None:
+    """Return the words for a number with an error of this part of it; None if it is a smaller part than the least."""
+    if share < least:
         return None
     more = f"give an epsilon of about {two_digits(float(plan.spend.epsilon) * share * NAMED_FOR)}, or "
     others = f", or leave out '{output.name}'" if len(plan.outputs) > 1 else ""

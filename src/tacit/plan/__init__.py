@@ -3,13 +3,12 @@
 from tacit.plan.bounds.chosen import (
     CLEARLY_LESS,
     ENTROPY_SLACK,
-    FORESEEN_TIMES,
     FORESEEN_TO,
     MEAN_SHARE,
     NAMED_FOR,
     PART_OF_MEAN,
-    PART_OF_VARIANCE,
     ROWS_SHARE,
+    UNEVENLY,
     VAGUE_FROM,
     WILD_FROM,
 )

@@ -22,16 +22,16 @@ from math import exp, hypot, inf, isqrt, log2, pi, sqrt
 
 import numpy as np
 
+from tacit.numbers import Floats
 from tacit.plan.bounds.chosen import (
     CLEARLY_LESS,
-    FORESEEN_TIMES,
-    HIDDEN_SCALES,
     MISMATCH,
     MISMATCH_BY_ROWS,
     MISMATCH_POWER,
     OFF_CENTRE,
+    UNEVENLY,
 )
-from tacit.plan.bounds.profiles import NOBODY, ROUNDING, TAIL_OCTAVES, Floats, Reading
+from tacit.plan.bounds.profiles import NOBODY, ROUNDING, TAIL_OCTAVES, Reading
 from tacit.plan.bounds.scaling import CAP_BITS, Outlook
 from tacit.plan.plan import NoiseKind
 
@@ -124,13 +124,7 @@ class UnitSizes:
         if not self.told.is_believed:
             return self.told.total.unseen
         seen = float(np.sum(self.people[self.total > size * (1 + ROUNDING)]))
-        return FORESEEN_TIMES * seen + self._hidden(size)
-
-    def _hidden(self, size: float) -> float:
-        """Return how many people above a size noise may hide: of sums, which vary more, so many times as many."""
-        reading = self.told.total
-        is_limit = reading.ceiling is not None and size >= reading.ceiling
-        return 0.0 if is_limit else HIDDEN_SCALES * (1.0 if reading.whole else FORESEEN_TIMES) * reading.scale
+        return 2 * seen + self.told.total.hidden(size / self.told.times)
 
     def lost(self, weights: Floats) -> float:
         """Return about how much of all they have is taken by these weights."""
@@ -140,7 +134,9 @@ class UnitSizes:
         """Return how much of it is taken at most: more than is foreseen, and by people whom noise hides."""
         if not self.told.is_believed:
             return self.told.total.unseen * cap
-        return FORESEEN_TIMES * self.lost(weights) + self._hidden(cap) * cap
+        told, reading = self.told, self.told.length or self.told.total
+        size = (cap**2 / told.times if told.is_rooted else cap) / told.times
+        return UNEVENLY * self.lost(weights) + reading.doubt_beyond(size) * told.times
 
     def ends(self) -> list[float]:
         """Return the caps that are worth trying: ends of bins, in steps, from well below the top on."""
@@ -352,8 +348,8 @@ def best_mean_caps(pair: Pair, cells: float) -> MeanCaps:
         weights = np.minimum(by_sums, by_rows[None, :])
         kept_rows, kept_sums = _kept_part(rows, weights), _kept_part(sums, weights)
         cut_by_rows = 1 - sums.kept(by_rows)
-        by_rows_wrong = (1.0 if pair.has_sum else MISMATCH_BY_ROWS) * cut_by_rows
-        wrong = by_rows_wrong + np.maximum(1 - cut_by_rows - kept_sums, 0.0)
+        far = np.maximum(1 - cut_by_rows - kept_sums, 0.0)
+        wrong = cut_by_rows + far if pair.has_sum else MISMATCH_BY_ROWS * cut_by_rows + OFF_CENTRE * far
         for share in pair.rows_shares:
             of_rows = size * pair.rows_terms.width(float(pair.share * share)) * cells / rows.mass
             noise = of_sums * pair.sums_terms.width(float(pair.share * (1 - share))) * cells / sums.mass

@@ -30,17 +30,20 @@ CLEARLY_LESS = Fraction(3, 4)  # of noise for another round, of error for totals
 
 # ---- Reading a profile. Probabilities are those of noise alone.
 
-FALSE_BIN = 3e-5  # that neighbouring bins just above the top are believed, or any without one below: worst, steadiness
+FALSE_BIN = 3e-5  # that bins are believed by noise alone, or people come back after a gap: worst, steadiness
 FALSE_OCTAVE = 3 / 100  # the same of the next octave of values: sums and means of one row a person
 FALSE_SLOPE = 3.0  # an octave farther up these are by this power of 2 smaller: worst / oracle, steadiness
-ENDS_MOST = 3 / 4  # the probability that a tail ends within an octave, if it fell at once: listed keys / oracle
-ENDS_AFTER = 1.5  # after this number of octaves of a slow fall it ends or goes on alike: steadiness, half-width / error
-FALL_LEAST, FALL_MOST = 1 / 10, 1 / 3  # a tail falls to this part in an octave: listed keys / oracle, width
+
+# ---- The chain that a profile is read by, from bin to bin: chances, unless it is said otherwise.
+
+ENDS = 6 / 100  # that a tail ends: listed keys / oracle, half-width / error
+KEEPS = 0.65  # that a fall stays the same; half of the rest, that it becomes the next steeper one: steadiness
+UNSEEN_FALL = 3  # people who are not seen become fewer by this, in quarter octaves from bin to bin: steadiness
 
 # ---- Caps, and how the noise is divided.
 
 MISMATCH, MISMATCH_POWER = 1 / 10, 1 / 4  # of what totals put back, the part that is wrong in a group: hard tables
-MISMATCH_BY_ROWS = 1 / 4  # of sums that are cut because of many rows, the part that is wrong in a mean: means / oracle
+MISMATCH_BY_ROWS = 1 / 8  # of sums that are cut because of many rows, the part that is wrong in a mean: means / oracle
 OFF_CENTRE = 1 / 2  # how far a group's mean is from the centre, in mean distances: means / oracle, variances
 PART_OF_ROWS = 1 / 4  # the loss of rows beside sums, and of sums beside squares: means / oracle, variances
 PART_OF_MOMENT_ROWS = 1 / 2  # the loss of rows beside squares: variances / oracle
@@ -48,12 +51,10 @@ WITHIN_BOUNDS = 0.95  # the people who keep all groups and different values wher
 
 # ---- Intervals: what may be missing, beside the noise.
 
-# This factor times what is foreseen is missing at most, and of that a group may lack, beyond its share, so many times
-# what it may lack of the people whom noise hides.
-FORESEEN_TIMES = 2.0  # as said above: intervals that hold, half-width / error
-HIDDEN_SCALES = 1.1  # this number of noise scales of people may be hidden beyond a cap or a range: the same
+UNEVENLY = 1.5  # times what is foreseen beyond a cap, and 1/√K, of which a group may lack so much: the dear group
+HIDDEN_SCALES = 1.2  # noise scales of people who may be hidden beyond a cap: intervals that hold, half-width / error
+DOUBT = 0.5  # deviations of what is foreseen beyond a cap or a range: the same
 PART_OF_MEAN = 1 / 6  # how much of what its parts lack a mean may be off: means that hold
-PART_OF_VARIANCE = 1 / 2  # the same of a variance: variances that hold
 MEAN_SHARE = Fraction(1, 10)  # of the probability to miss, for the means in a variance: half-width / error
 ROWS_SHARE = Fraction(1, 100)  # the same for the rows in a sum that was rounded to a grid: half-width / error
 

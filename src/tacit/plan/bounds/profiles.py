@@ -8,40 +8,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, cached_property, lru_cache
-from itertools import pairwise
-from math import comb, exp, factorial, log, sqrt
+from math import comb, exp, factorial, hypot, log, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tacit.plan.bounds.chosen import (
-    ENDS_AFTER,
-    ENDS_MOST,
-    FALL_LEAST,
-    FALL_MOST,
-    FALSE_BIN,
-    FALSE_OCTAVE,
-    FALSE_SLOPE,
-    FORESEEN_TIMES,
-    HIDDEN_SCALES,
-)
+from tacit.numbers import Floats
+from tacit.plan.bounds.chosen import DOUBT, FALSE_BIN, FALSE_OCTAVE, FALSE_SLOPE, HIDDEN_SCALES
 from tacit.plan.bounds.scaling import BINS, LARGEST_BINS, LARGEST_LEAST
-
-Floats = NDArray[np.float64]
+from tacit.plan.bounds.tails import UNSEEN, Above, foreseen
 
 # So many neighbouring bins above the top are believed together. The noise on their sum is then above their threshold
 # with the probability FALSE_BIN; each octave between the top and the first of them makes it smaller, by FALSE_SLOPE.
 WINDOWS = (1, 2, 4, 8)
-# A tail is foreseen for this number of octaves, each of which has at most a third of the people of the one below.
-TAIL_OCTAVES = 10
+# Bins are read together for this number of octaves on either side of the highest one that is believed.
+TAIL_OCTAVES = 8
 # A range of values goes on for at most this number of octaves beyond the last one that is believed.
 STRETCH_MOST = 4
 # Inside a bin people are spread evenly by the logarithm of their size, over this many points.
 POINTS = 8
 # Instead of nobody, so that every profile has a mass.
 NOBODY = 1e-9
-# At most this number of noise scales of people are in a bin and not seen, except for one time in 20.
-UNSEEN = log(20)
 # A size that was computed is the whole number that it is so near to: the square of a root of 3 is 3.
 ROUNDING = 1e-9
 
@@ -62,6 +48,7 @@ class Reading:
     is_total: bool = False  # the L1 norm: of counts, it is a whole number of steps
     ceiling: float | None = None  # the size, in steps, that nobody exceeds by what is known of more rows
     floor: float = 0.0  # the tail cap is at least this size, in steps
+    above: Above | None = None  # sums over the bins above each; None: nothing is believed
 
     @property
     def unseen(self) -> float:
@@ -79,6 +66,18 @@ class Reading:
         if self.whole:
             ends = np.maximum(np.floor(ends) if self.is_total else np.sqrt(np.floor(ends**2 * (1 + ROUNDING))), 1.0)
         return ends if self.ceiling is None else np.minimum(ends, self.ceiling)
+
+    def hidden(self, size: float) -> float:
+        """Return how many people above a size noise may hide."""
+        is_limit = self.ceiling is not None and size * (1 + ROUNDING) >= self.ceiling
+        return 0.0 if is_limit else HIDDEN_SCALES * self.scale
+
+    def doubt_beyond(self, size: float) -> float:
+        """Return how much more than is foreseen people may have beyond a size: it deviates, and noise hides some."""
+        hidden = self.hidden(size)
+        if self.above is None or not hidden:
+            return 0.0
+        return hypot(DOUBT * self.above.beyond(bin_of(size * 2.0**self.shift), size)[1], hidden * size)
 
     @cached_property
     def tail_cap(self) -> float:
@@ -122,10 +121,18 @@ def read_profile(
     top = believed_bin(counts, scale, start)
     if top is None:
         return Reading((), None, scale, shift, whole, safe, is_total)
-    # nobody has less than one step, whatever the noise says
-    people = [max(count, 0.0) if place >= least or not whole else 0.0 for place, count in enumerate(counts[: top + 1])]
-    people += _tail(people, counts, top, scale)
-    read = Reading(tuple(people), top, scale, shift, whole, safe, is_total)
+    first = max(least if whole else 0, top - 2 * TAIL_OCTAVES)
+    bins = min(top + 1 + 2 * TAIL_OCTAVES, len(counts))
+    steps = ENDS[:bins] * 2.0**-shift
+    middles = np.sqrt(steps * np.concatenate([steps[:1] / 2, steps[:-1]]))
+    if whole:
+        middles = np.where(steps <= 4, np.maximum(np.floor(steps), 1.0), middles)
+    means, above = foreseen(tuple(counts[:bins]), tuple(middles.tolist()), scale, first, start)
+    people = [max(count, 0.0) if place >= least or not whole else 0.0 for place, count in enumerate(counts[:first])]
+    people += means.tolist()[first:]
+    while len(people) > top + 1 and people[-1] < 0.01:
+        people.pop()
+    read = Reading(tuple(people), top, scale, shift, whole, safe, is_total, above=above)
     return read if whole else _from_one_value(read)
 
 
@@ -182,63 +189,6 @@ def _higher(counts: Sequence[float], sums: Floats, scale: float, top: int) -> in
             first = int(firsts[found[0]])
             return first + int(np.argmax(counts[first : first + width]))
     return None
-
-
-def _tail(people: Sequence[float], counts: Sequence[float], top: int, scale: float, per_octave: int = 2) -> list[float]:
-    """Return about how many people are in each bin above the top: a tail falls on or has ended."""
-    below = max(0, top + 1 - per_octave)
-    last, before = sum(people[below : top + 1]), sum(people[max(0, below - per_octave) : below])
-    octave = min(max(last / before, FALL_LEAST), FALL_MOST) if last > 0 and before > 0 else FALL_MOST
-    fall = octave ** (1 / per_octave)
-    ended = min(ENDS_MOST, 1 / (1 + _slow_octaves(people, per_octave) / ENDS_AFTER))
-    ends = 1 - (1 - ended) ** (1 / per_octave)
-    expected = max(people[top], last * FALL_MOST, scale / 2) * fall
-    goes_on, found = 1.0, list[float]()
-    for count in counts[top + 1 : top + 1 + per_octave * TAIL_OCTAVES]:
-        likely, mean = _if_exponential(count, max(expected, 1e-6), scale)
-        none = exp(-min(abs(count) / scale, 700)) / (2 * scale)
-        goes_on *= 1 - ends
-        both = goes_on * likely + (1 - goes_on) * none
-        goes_on = goes_on * likely / both if both > 0 else 0.0
-        found.append(goes_on * mean)
-        expected = mean * fall
-    while found and found[-1] < 0.01:
-        found.pop()
-    return found
-
-
-def _slow_octaves(people: Sequence[float], per_octave: int) -> int:
-    """Return for how many octaves, ending at the top, people have become fewer slowly."""
-    octaves = [sum(people[max(0, end - per_octave) : end]) for end in range(len(people), 0, -per_octave)]
-    long = 0
-    for above, below in pairwise(octaves):
-        if not FALL_LEAST * below <= above <= below or below <= 0:
-            break
-        long += 1
-    return long
-
-
-def _if_exponential(count: float, mean: float, scale: float) -> tuple[float, float]:
-    """Return the density of a noisy count whose true one is exponential with this mean, and the true one's mean then.
-
-    The noise is Laplace's; the integral is split at 0 and at the count.
-    """
-    rate = 1 / mean
-    both = rate + 1 / scale
-    if count <= 0:
-        return rate * exp(max(count / scale, -700)) / (2 * scale) / both, 1 / both
-    less = 1 / scale - rate
-    if abs(less * count) < 1e-6:
-        low = exp(-min(count / scale, 700)) * count
-        of_low = low * count / 2
-    elif less * count > 600:
-        low = exp(-min(rate * count, 700)) / less
-        of_low = low * (count - 1 / less)
-    else:
-        up, down = exp(less * count), exp(-min(count / scale, 700))
-        low, of_low = down * (up - 1) / less, down * (count * up / less - (up - 1) / less**2)
-    high = exp(-min(rate * count, 700)) / both
-    return rate / (2 * scale) * (low + high), (of_low + high * (count + 1 / both)) / max(low + high, 1e-300)
 
 
 def _from_one_value(reading: Reading) -> Reading:
@@ -418,31 +368,20 @@ def stretched(
 
 def _stretched_end(counts: Sequence[float], top: int, scale: float, width: float, cells: float) -> int:
     """Return the octave that a side's range should end with: from the last one believed on, that of least error."""
-    people, sizes = _people_above(counts, top, scale)
-    have = sizes / log(2)  # on average, spread evenly by the logarithm over an octave
-    ends = (sizes[0], *(2 * sizes))
-    errors = [end * width + float(np.sum(people * np.maximum(have - end, 0))) / cells for end in ends]
+    people, sizes, _ = _people_above(counts, top, scale)
+    ends = np.exp2(top + 1 + LARGEST_LEAST + np.arange(len(people) + 1)).tolist()
+    errors = [end * width + float(np.sum(people * np.maximum(sizes - end, 0))) / cells for end in ends]
     return min(top + int(np.argmin(errors)), len(counts) - 1)
 
 
-def _people_above(counts: Sequence[float], top: int, scale: float) -> tuple[Floats, Floats]:
-    """Return about how many people are in each octave above one, and the least size of each.
-
-    They fall as they did, more from octave to octave, and noise hides no more than its scale. A tail that rose to the
-    top has ended there. If the next octave would have clearly more people than noise and has not, the tail has most
-    likely ended, or has become thin: fewer are expected.
-    """
-    sizes = np.exp2(np.arange(1, STRETCH_MOST + 1) + top + LARGEST_LEAST)
-    if top < 1 or counts[top] > counts[top - 1] or counts[top - 1] <= 0:
-        return np.zeros(STRETCH_MOST), sizes
-    ratio = min(max(counts[top] / counts[top - 1], FALL_LEAST), FALL_MOST)
-    found = np.array([*counts[top + 1 : top + 1 + STRETCH_MOST], *([0.0] * STRETCH_MOST)])[:STRETCH_MOST]
-    if counts[top] * ratio > 2 * UNSEEN * scale and found[0] < _octave_least(0) * scale:  # they would have been seen
-        seen = [max(count, 0.0) for count in counts[: top + 1]]
-        tail = _tail(seen, counts, top, scale, per_octave=1)[:STRETCH_MOST]
-        return np.array([*tail, *([0.0] * (STRETCH_MOST - len(tail)))]), sizes
-    falling = np.cumsum(np.arange(1, STRETCH_MOST + 1))
-    return np.minimum(counts[top] * ratio**falling, np.maximum(found, 0) + scale), sizes
+def _people_above(counts: Sequence[float], top: int, scale: float, power: int = 1) -> tuple[Floats, Floats, Above]:
+    """Return about how many people are in each octave above one, the mean size of each, and sums of a power of it."""
+    have = np.exp2(np.arange(len(counts)) + LARGEST_LEAST) / log(2)  # spread evenly by the logarithm over an octave
+    bins = slice(0, min(top + 1 + TAIL_OCTAVES, len(counts)))
+    sizes = tuple((have[bins] ** power).tolist())
+    means, above = foreseen(tuple(counts[bins]), sizes, scale, max(0, top - TAIL_OCTAVES), top, per_octave=1)
+    octaves = slice(top + 1, top + 1 + STRETCH_MOST)
+    return means[octaves], have[octaves], above
 
 
 @dataclass(frozen=True)
@@ -457,21 +396,20 @@ class Beyond:
 def beyond(rounds: Sequence[tuple[Sequence[int], float]], down: float, up: float) -> Beyond:
     """Return what is beyond so far below and above the middle at most, from a profile of distances from it.
 
-    That is more than is foreseen, and what people have whom noise hides.
+    That is more than is foreseen, and what people have whom noise hides: of squares, 8 times those of the end each.
     """
     counts, scale = combined_rounds(rounds)
     half, span = LARGEST_BINS // 2 - 1, span_of(tuple((tuple(bins), each) for bins, each in rounds))
     found, squares = list[float](), 0.0
     for side, top, end in (counts[half + 1 : 2 * half + 1], span.down, down), (counts[:half], span.up, up):
-        hidden = HIDDEN_SCALES * scale * end
-        found.append(hidden)
-        squares += (
-            FORESEEN_TIMES * hidden * 7 * end
-        )  # people an octave and a half above the end have 8 times its square
+        missing = [HIDDEN_SCALES * scale * end, HIDDEN_SCALES * scale * end**2 * 7]
         if top is not None:  # a range holds what is believed, so only people above the last believed octave are beyond
-            people, sizes = _people_above(side, top - LARGEST_LEAST, scale)
-            found[-1] += FORESEEN_TIMES * float(people @ np.maximum(sizes / log(2) - end, 0))
-            squares += FORESEEN_TIMES * float(people @ np.maximum(2 * sizes**2 - end**2, 0))
+            for power in 1, 2:
+                _, _, above = _people_above(side, top - LARGEST_LEAST, scale, power)
+                lost, off = above.beyond(top - LARGEST_LEAST, end**power)
+                missing[power - 1] = lost + hypot(DOUBT * off, missing[power - 1])
+        found.append(missing[0])
+        squares += missing[1]
     return Beyond(found[0], found[1], squares)
 
 

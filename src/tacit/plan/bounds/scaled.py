@@ -18,6 +18,7 @@ import numpy as np
 
 from tacit.accounting import rho_within
 from tacit.errors import QueryRefused
+from tacit.numbers import Floats
 from tacit.plan.bounds.caps import (
     EPSILON_MOST,
     ROWS_SHARES,
@@ -39,7 +40,7 @@ from tacit.plan.bounds.chosen import PART_OF_MOMENT_ROWS, PART_OF_ROWS
 from tacit.plan.bounds.facts import Fact, Facts, Keys, KeySearch, grouping_in, grouping_of, known_keys, reading_of
 from tacit.plan.bounds.filled import Filled, filled, lacks_anything
 from tacit.plan.bounds.moment_vectors import all_vectors
-from tacit.plan.bounds.profiles import Floats, Reading, below, people_above
+from tacit.plan.bounds.profiles import Reading, below, people_above
 from tacit.plan.bounds.scaling import ByHand, Scaling, Vector
 from tacit.plan.bounds.vectors import Wanted, WantedVector, is_scaled, under_ceilings, widens
 from tacit.plan.groups import UNIT_SHIFT, refuse_private_keys, sensitivity_of_totals, sensitivity_of_vector
