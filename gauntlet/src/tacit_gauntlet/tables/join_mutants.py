@@ -16,7 +16,8 @@ from tacit_gauntlet.targets import original, planted
 @contextmanager
 def joined_after_bounding() -> Iterator[None]:
     """Rows of a unit are bounded in the table, where all have few, and not in the join."""
-    with in_sql(), planted("bound_rows", lambda rows, *_: rows):
+    weight = original("weight_within")
+    with in_sql(), planted("weight_within", lambda length, _: weight(length, 1 << 38)):  # no join has as many rows
         yield
 
 
