@@ -11,7 +11,9 @@ import pytest
 
 import tacit
 from tacit.answer import answer_of_certificate
+from tacit.answer.answer_json import kept_answer
 from tacit.answer.panel import sheet
+from tacit.answer.text import kept_text
 from tacit.errors import InvalidParameter, QueryRefused
 
 REGIONS = ["east", "<b>", "=1+1"]
@@ -131,6 +133,12 @@ def test_a_total_without_parts_of_its_own_is_in_the_words_above_and_has_no_empty
     assert [panel.name.partition(":")[0] for panel in drawn.panels] == ["count, a", "count, b"]
     assert drawn.cut.startswith("Total: ")
     assert drawn.cut.endswith(" in all")
+
+
+def test_a_kept_answer_with_totals_is_drawn_as_the_fresh_one(answer):
+    kept = kept_answer(kept_text(answer), answer.facts)
+    assert sheet(kept) == sheet(answer)
+    assert kept.to_csv() == answer.to_csv()
 
 
 def test_whole_numbers_that_add_up_are_printed_with_all_digits(answer):

@@ -3,13 +3,20 @@
 import asyncio
 import re
 from dataclasses import dataclass, field
+from datetime import date
 from html import unescape
 from typing import Any
 
 import httpx
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+import tacit
+from tacit.ledger import open_ledger
+from tacit.query import FUNCTIONS
 from tacit.server import Visits, make_app
+from tacit.server.pages.ask_pages import GRAMMAR
 from tacit.server.pages.page_look import outside_pages
 from tests.server.conftest import House
 
@@ -194,13 +201,77 @@ def test_sql_has_the_columns_with_their_facts_and_three_questions_to_try(browser
     browser.sign_in("tacit_ben")
     page = browser.send("GET", "/tables/visits?mode=sql").text
     assert 'data-insert="ward">ward</button> <span class="soft">text</span>' in page
-    assert "<code>A</code>" in page
+    assert """data-insert="&#39;A&#39;">A</button>""" in page  # a known group goes into the SQL as a text
+    assert 'href="/sql"' in page
     assert "int, 0 to 30" in page
     tried = [unescape(each) for each in re.findall(r'name="fix" value="try=(.*?)"', page, re.DOTALL)]
     assert len(tried) == 3
     for sql in tried:
         shown = browser.send("GET", "/tables/visits", params={"mode": "sql", "sql": sql, "epsilon": "1"}).text
         assert re.search(r'id="ask-button" >Ask', shown), sql
+
+
+def test_the_grammar_page_has_only_questions_that_are_read_and_every_function(browser):
+    browser.sign_in("tacit_ben")
+    page = unescape(browser.send("GET", "/sql").text)
+    assert all(f"<code>{record.form}</code>" in page and record.meaning in page for record in FUNCTIONS.values())
+    rows = pa.table({"patient_id": [1, 2], "ward": ["a", "b"], "days": [1, 9], "day": [date(2025, 1, 1)] * 2})
+    opened = {"unit": "patient_id", "ledger": open_ledger(":memory:")}
+    visits = tacit.table(rows, name="visits", budget=tacit.epsilon(9, delta=1e-6), **opened)
+    people = pa.table({"patient_id": [1, 2], "sex": ["f", "m"]})
+    patients = tacit.table(people, name="patients", same_people_as="visits", **opened)
+    for _, sql in GRAMMAR:
+        assert f"<code>{sql}</code>" in page
+        assert visits.sql(sql, tables=[patients]).plan(epsilon=2)
+
+
+def test_a_plan_of_mere_noise_says_so_and_is_asked_only_if_that_is_wanted(folder, open_house):
+    written = (folder / "tacit.toml").read_text()
+    (folder / "tacit.toml").write_text(re.sub(r"(?m)^\w+_per_unit = 1\n", "", written))
+    browser = Browser(open_house(), Visits(b"k" * 32))
+    browser.sign_in("tacit_ben")
+    fields = browser.form("/tables/visits") | {"what": "count", "of": "", "by": "ward", "epsilon": "15"}
+    browser.send("POST", "/tables/visits/learn", data=fields, headers=HERE)
+    spent = browser.house.desk.ledger.spent(browser.house.desk.ledger.table("visits"))
+    fields["epsilon"] = "0.00001"  # noise of hundreds of thousands: no learned fact can make that useful
+    page = browser.send("POST", "/tables/visits/plan", data=fields, headers=HERE).text
+    assert "accept_noise" not in page
+    assert "is foreseen to be of no use" in unescape(page)
+    assert re.search(r'name="anyway" value="1" id="ask-button" >Ask anyway, for', page)
+    refused = browser.send("POST", "/tables/visits/ask", data=fields, headers=HERE)
+    assert (refused.status_code, "accept_noise" in refused.text) == (422, False)
+    assert browser.house.desk.ledger.spent(browser.house.desk.ledger.table("visits")) == spent
+    assert browser.send("POST", "/tables/visits/ask", data={**fields, "anyway": "1"}, headers=HERE).status_code == 303
+
+
+def test_what_is_spent_and_what_is_left_add_up_to_the_budget(browser):
+    browser.sign_in("tacit_ben")
+    asked(browser, epsilon="2.5")
+    page = browser.send("GET", "/tables/visits", params={"what": "count", "epsilon": "1"}).text
+    assert "<b>ε 2.5 of ε 20</b> spent" in page
+    assert "Ask, for ε 1 of your ε 17" in page  # 17.5, rounded down
+
+
+def test_a_declared_table_learns_at_once_what_its_curator_wants_and_truths_are_listed(folder, open_house):
+    (folder / "data").mkdir()
+    people = range(3000)
+    rows = {"id": people, "ward": ["A", "B"] * 1500, "open": [True, False] * 1500, "days": [n % 9 for n in people]}
+    pq.write_table(pa.table(rows), folder / "data" / "stays.parquet")
+    browser = Browser(open_house(sources=(folder / "data",)), Visits(b"k" * 32))
+    browser.sign_in("tacit_ada")
+    shown = browser.send("GET", "/declare?source=data/stays.parquet").text
+    assert 'name="truth open" value="1" checked' in shown
+    given = {"source": "data/stays.parquet", "name": "stays", "unit": "id", "epsilon": "5", "delta": "1e-6"}
+    given |= {"column": ["ward", "open", "days"], "keys ward": "A, B", "truth open": "1"}
+    fields = browser.form("/declare") | given | {"learn": "days", "declare": "1"}
+    page = browser.send("POST", "/declare", data=fields, headers=HERE).text
+    ledger = browser.house.desk.ledger
+    assert 0 < ledger.spent(ledger.table("stays")).epsilon <= 0.25
+    assert "facts are learned, for <b>ε 0.2" in page
+    question = {"what": "mean", "of": "days", "by": "ward", "epsilon": "1"}
+    assert "a group on average" in browser.send("GET", "/tables/stays", params=question).text  # an interval to expect
+    declared = browser.house.desk.file.tables["stays"].options["columns"]
+    assert list(declared["open"]["keys"]) == [False, True]
 
 
 def test_what_is_shown_as_python_is_the_same_question(browser):

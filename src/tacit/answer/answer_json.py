@@ -13,7 +13,8 @@ from fractions import Fraction
 from typing import Any
 
 from tacit.answer.answer import Answer, AnswerInfo, AnswerRows
-from tacit.answer.text import protected_words
+from tacit.answer.text import TOTAL, protected_words
+from tacit.answer.totals import ADDED_UP, LEFT_ALONE
 from tacit.errors import InvalidParameter
 from tacit.json_wire import tagged, untagged
 
@@ -168,8 +169,14 @@ def kept_answer(text: str, facts: AnswerInfo) -> Answer:
         aggregates.append(name)
         place += 2
     names = tuple(name for name, _ in head if name in keys or name in aggregates)
+    has_totals = any(note in notes for note in (ADDED_UP, LEFT_ALONE))
+    rolled = {name: [each == TOTAL for each in columns[name]] for name in keys if has_totals and TOTAL in columns[name]}
+    for name, totals in rolled.items():  # a group of that name is in quotes
+        groups = [TOTAL if each == f'"{TOTAL}"' else each for each in columns[name] if each != TOTAL]
+        named = iter(_json_keys(groups))
+        columns[name] = [None if is_total else next(named) for is_total in totals]
     types = {name: _type(values) for name, values in columns.items()}
-    return Answer(AnswerRows(columns), names, types, tuple(aggregates), facts)
+    return Answer(AnswerRows(columns), names, types, tuple(aggregates), facts, rolled=rolled)
 
 
 def _loss(written: Any) -> dict[str, Any]:

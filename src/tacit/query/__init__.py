@@ -43,7 +43,7 @@ from tacit.query.joins import (
     relation_lines,
     tables_of,
 )
-from tacit.query.language.catalogue import written_forms
+from tacit.query.language.catalogue import FUNCTIONS
 from tacit.query.language.named_functions import POSITION_MAX
 from tacit.query.literal import Wild, key_value, pattern_parts
 from tacit.query.nodes import (

@@ -24,7 +24,7 @@ from tacit.ledger import Person
 from tacit.noise import fresh_bytes
 from tacit.numbers import brief
 from tacit.options import read_wording
-from tacit.query import written_forms
+from tacit.query import FUNCTIONS
 from tacit.server.desk import Desk, told
 from tacit.server.pages.page_look import budget_bars, lines_of_plan, outlook_of, page
 from tacit.server.pages.visits import Guest, Visitors
@@ -43,6 +43,7 @@ from tacit.server.pages.wording_of_forms import (
     python_of,
     quoted,
     sql_of,
+    sql_of_key,
 )
 from tacit.server.problems import Problem
 
@@ -124,9 +125,29 @@ _AGGREGATE_FORMS = (
     "CORR(x, y)",
     "COUNT(*) FILTER (WHERE c)",
 )
+# What one SELECT may have, each as a whole question about two tables of the same patients.
+GRAMMAR = (
+    ("Numbers of groups", "SELECT ward, COUNT(*) AS n, AVG(days) FROM visits WHERE days > 0 GROUP BY ward"),
+    (
+        "Order and limit, after the noise",
+        "SELECT ward FROM visits GROUP BY ward HAVING COUNT(*) > 9 ORDER BY COUNT(*) LIMIT 3",
+    ),
+    ("Totals", "SELECT ward, YEAR(day), COUNT(*) FROM visits GROUP BY ROLLUP (1, 2)"),
+    ("Totals of every column", "SELECT ward, YEAR(day), COUNT(*) FROM visits GROUP BY CUBE (1, 2)"),
+    ("Groups in time", "SELECT DATE_TRUNC('month', day) AS month, COUNT(*) FROM visits GROUP BY 1"),
+    ("Numbers in steps", "SELECT days // 5 * 5 AS days_from, COUNT(*) FROM visits GROUP BY 1"),
+    ("A share", "SELECT 1.0 * COUNT(*) FILTER (WHERE days > 7) / COUNT(*) AS share FROM visits"),
+    ("A window, after the noise", "SELECT ward, COUNT(*) / SUM(COUNT(*)) OVER () AS part FROM visits GROUP BY ward"),
+    ("Per person", "SELECT AVG(n) FROM (SELECT patient_id, COUNT(*) AS n FROM visits GROUP BY patient_id)"),
+    ("A table of the same people", "SELECT sex, COUNT(*) FROM visits JOIN patients USING (patient_id) GROUP BY sex"),
+    (
+        "Several questions, charged as one",
+        "SELECT COUNT(*) FROM visits; SELECT ward, COUNT(*) FROM visits GROUP BY ward",
+    ),
+)
 _WORDS_OF_SQL = "SELECT FROM WHERE GROUP BY ROLLUP CUBE HAVING ORDER LIMIT AND OR NOT IN BETWEEN LIKE IS NULL CASE WHEN"
 _NAME = re.compile(r"[A-Z][A-Z_0-9]+(?=\()")
-KEYS_SHOWN = 60
+KEYS_SHOWN, KEYS_BESIDE = 60, 12
 
 
 class AskPages:
@@ -155,6 +176,11 @@ class AskPages:
             values = await self._planned(guest.person, table, chosen, described)
             return page(request, "plan.html", table=table, is_part=True, chosen=chosen, **values)
         return await self._ask_page(guest, table, chosen)
+
+    async def grammar(self, request: Request) -> Response:
+        """Show the SQL of questions: what a SELECT may have, its numbers, and every function."""
+        guest = await self.who(request)
+        return guest.page("sql.html", grammar=GRAMMAR, numbers=_AGGREGATE_FORMS, functions=FUNCTIONS.values())
 
     async def learn(self, request: Request, table: str) -> Response:
         """Learn the facts that a question lacks, charged; then show its plan, which states the expected interval."""
@@ -200,12 +226,15 @@ class AskPages:
             bars=await asyncio.to_thread(budget_bars, self.desk.ledger, table, person.name),
             columns={name: each for name, each in columns.items() if name != unit},
             keys=keys,
+            key_sql={
+                name: [(key, sql_of_key(key, each)) for key in keys[name][:KEYS_BESIDE]]
+                for name, each in columns.items()
+            },
             lists={name: f"keys-{at}" if keys[name] else "" for at, name in enumerate(columns)},
             found=found,
             groups=groups_of(columns, unit),
             by=dict(chosen.by),
             examples=examples_of(table, columns, unit, finds=bool(described["budget"]["laplace"]["delta"])),
-            forms=(*_AGGREGATE_FORMS, *written_forms().split("; ")),
             sql_names={name: _sql_name(name) for name in columns},
             names=_names(table, columns),
             key=fresh_bytes(16).hex(),
@@ -264,7 +293,8 @@ class AskPages:
             planned = await self.desk.plan(person, table, _wording(sql, chosen, may_answer=False))
         except Exception as error:  # noqa: BLE001 - `told` decides what of it may be seen
             return found | await self._at_its_field(person, table, told(error), chosen, sql, described)
-        lines, left = lines_of_plan(planned["text"]), described["budget"]["epsilon"]
+        budget = described["budget"]  # by addition, as the bar above counts it, while that has room
+        lines, left = lines_of_plan(planned["text"]), budget["laplace"]["epsilon"] or budget["epsilon"]
         epsilon = planned["loss"]["epsilon"]
         found["plan"] = {
             **planned,
@@ -275,6 +305,9 @@ class AskPages:
             "closer": await self._for_more(person, table, chosen, sql, epsilon, left),
             "mark": _mark_of_plan(sql, chosen),
         }
+        enough = found["plan"]["outlook"].enough
+        if enough and left and float(enough) <= left:
+            found["fixes"] = (Fix(f"ε = {enough}", f"epsilon={enough}"),)
         if not planned["fits"] and left:
             amount = await self._fitting(person, table, chosen, sql, described["budget"])
             found["fixes"] = (Fix(f"ε = {amount}", f"epsilon={amount}"),) if amount else ()
@@ -305,7 +338,7 @@ class AskPages:
         if form.get("planned") and form["planned"] != _mark_of_plan(sql, chosen):
             return await self._ask_page(guest, table, chosen, is_changed=True)
         try:
-            wording = _wording(sql, chosen, may_answer=True)
+            wording = _wording(sql, chosen, may_answer=True, is_noise_wanted=bool(form.get("anyway")))
             await self.desk.ask(person, table, wording, _form_key(key))
         except Exception as error:  # noqa: BLE001 - `told` decides what of it may be seen
             return await self._ask_page(guest, table, chosen, told(error))
@@ -314,7 +347,8 @@ class AskPages:
 
 def _names(table: str, columns: Mapping[str, Any]) -> list[str]:
     """Return the words that the SQL field completes: names as SQL writes them, functions, and SQL's own words."""
-    functions = [name for form in (*_AGGREGATE_FORMS, written_forms()) for name in _NAME.findall(form)]
+    forms = (*_AGGREGATE_FORMS, *(record.form for record in FUNCTIONS.values()))
+    functions = [name for form in forms for name in _NAME.findall(form)]
     return list(
         dict.fromkeys([*map(_sql_name, (table, *columns)), *(f"{name}(" for name in functions), *_WORDS_OF_SQL.split()])
     )
@@ -330,8 +364,9 @@ def _mark_of_plan(sql: str, chosen: Chosen) -> str:
     return sha256(write_json([sql, chosen.spending])).hexdigest()[:32]
 
 
-def _wording(sql: str, chosen: Chosen, *, may_answer: bool) -> Any:
-    return read_wording(write_json({"sql": sql, **chosen.spending}), may_answer=may_answer)
+def _wording(sql: str, chosen: Chosen, *, may_answer: bool, is_noise_wanted: bool = False) -> Any:
+    asked = {"sql": sql, **chosen.spending, **({"accept_noise": True} if is_noise_wanted else {})}
+    return read_wording(write_json(asked), may_answer=may_answer)
 
 
 def _form_key(written: str) -> str:

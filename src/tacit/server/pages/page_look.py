@@ -141,19 +141,24 @@ def budget_bars(ledger: Ledger, table: str, analyst: str | None) -> list[dict[st
 def _budget_bar(status: BudgetStatus) -> dict[str, Any]:
     rule, spent = status.budget.rule, status.spent.epsilon
     is_short = rule.epsilon is not None and spent is not None and not status.budget.is_revoked
+    # what was spent by addition; once that has no room, the exact total of all noise is less, and only a part is told
+    percent = max(0, min(100, round(100 * float(status.share_spent))))
+    is_added = is_short and spent is not None and rule.admits_by_addition(status.spent)
     return {
         "whose": status.budget.analyst,
         "period": " ".join(filter(None, (status.budget.period, status.block))),
-        "spent": f"ε {brief(spent or 0)}" if is_short else status.words_spent,
+        "spent": f"ε {brief(spent or 0)}" if is_added else f"{percent} %" if is_short else status.words_spent,
         "whole": f"ε {brief(rule.epsilon or 0)}" if is_short else str(status.budget.loss),
         "exactly": f"{status.words_spent} of {status.budget.loss}; left: {status.words_left}",
-        "percent": max(0, min(100, round(100 * float(status.share_spent)))),
+        "percent": percent,
     }
 
 
 # The lines of a plan that most people look for; the others are a click away.
-_FIRST = ("Warning", "Learned first", "Refused", "Too few people")
+_FIRST = ("Warning", "Learned first", "Too few people")
 _LEARNING = re.compile(r"ε = ([0-9.]+(?:e-?\d+)?) of")
+_ANYWAY = re.compile(r"; to answer anyway, .*")  # a page has a button for it
+_ENOUGH = re.compile(r"give an epsilon of about ([0-9.]*[0-9])")
 _TERMS = re.compile(r" \((?:noise|total|scaling) [^)]*\)")
 
 
@@ -168,6 +173,7 @@ def lines_of_plan(text: str) -> list[dict[str, Any]]:
         if line.startswith("  ") and lines:
             lines[-1]["finer"].append(line.strip())
             continue
+        line = _ANYWAY.sub(".", line)
         label, colon, words = line.removesuffix(":").partition(": ")
         if not colon and line.endswith(":"):
             label, words, colon = label.partition(" (")[0], line.removesuffix(":").partition("), ")[2], ":"
@@ -188,6 +194,8 @@ class PlanOutlook:
     closer: str = ""
     facts: int = 0  # to learn first
     learning: str = ""  # for how much
+    useless: str = ""  # why it would be mostly noise, and is refused unless that is wanted
+    enough: str = ""  # about how much would not be
 
     @property
     def line(self) -> str:
@@ -203,7 +211,7 @@ def outlook_of(lines: list[dict[str, Any]]) -> PlanOutlook:
     (('n', '± 5'),)
     """
     errors: list[tuple[str, str]] = []
-    group = closer = learning = ""
+    group = closer = learning = useless = ""
     facts = 0
     for line in lines:
         if line["label"] == "Expected error":
@@ -212,9 +220,12 @@ def outlook_of(lines: list[dict[str, Any]]) -> PlanOutlook:
             errors += [(name, _TERMS.sub("", words)) for name, colon, words in named if colon]
         elif line["label"] == "Error":
             errors.append(("", _TERMS.sub("", line["words"])))
+        elif line["label"] == "Refused, and free":
+            useless = line["words"]
         elif line["label"].startswith("Closer at the same"):
             closer = line["words"]
         elif line["label"] == "Bounds" and line["words"].startswith("learned in this call"):
             facts, amount = len(line["finer"]), _LEARNING.search(line["words"])
             learning = "" if amount is None else f"ε {brief(Fraction(amount[1]))}"
-    return PlanOutlook(tuple(errors), group, closer, facts, learning)
+    enough = _ENOUGH.search(useless)
+    return PlanOutlook(tuple(errors), group, closer, facts, learning, useless, enough[1] if enough else "")

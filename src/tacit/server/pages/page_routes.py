@@ -46,6 +46,7 @@ def add_pages(app: FastAPI, desk: Desk, visits: Visits) -> None:
         ("/sign-in/callback", pages.back_from_provider, get),
         ("/sign-in/{code}", pages.sign_in_by_link, get),
         ("/sign-out", pages.sign_out, post),
+        ("/sql", ask.grammar, get),
         ("/tables/{table}", ask.ask, get),
         ("/tables/{table}/plan", ask.plan, post),
         ("/tables/{table}/ask", ask.asked, post),

@@ -218,6 +218,11 @@ def _filter_sql(column: str, how: str, value: str, columns: Columns) -> str:
     return form.replace("{x}", quoted(column)).replace("{v}", written)
 
 
+def sql_of_key(key: Any, column: Mapping[str, Any]) -> str:
+    """Return a known group as SQL has it: a number, a truth, or a text in quotes."""
+    return "NULL" if key is None else _literal(str(key), str(column["type"]))
+
+
 def _literal(value: str, kind: str) -> str:
     """Return a value as SQL has it for a column of this type; one that does not fit is a text, which SQL refuses."""
     if kind in NUMBERS and _NUMBER.fullmatch(value):
@@ -244,17 +249,25 @@ def columns_for(what: str, columns: Columns, unit: str) -> Sequence[str]:
     return [name for name, each in columns.items() if name != unit and (what in ANY_COLUMN or each["type"] in NUMERIC)]
 
 
+def first_question(number: str, columns: Columns, unit: str) -> Chosen:
+    """Return the rows, and the mean of a number if one is named, by the first column with listed groups."""
+    shown = (("count", ""), *((("mean", number),) if number in columns_for("mean", columns, unit) else ()))
+    listed = [(each.name, "") for each in groups_of(columns, unit) if not each.how and columns[each.name]["keys"]]
+    return Chosen(shown=shown, by=tuple(listed[:1]))
+
+
 def examples_of(table: str, columns: Columns, unit: str, *, finds: bool) -> list[str]:
     """Return three questions about a table: people by a text, a mean by it, rows along a time or in bins.
 
     `finds` is whether the budget can find groups in the data; without it only listed groups are asked for.
     """
     groups = [each for each in groups_of(columns, unit) if finds or columns[each.name]["keys"]]
-    by = tuple((each.name, "") for each in groups if not each.how)[:1]
-    steps = [(each.name, "month" if each.how == "part" else each.begins) for each in groups if each.how]
-    along = tuple(each for each in steps if each[1])[:1]
-    number = next((name for name in columns_for("mean", columns, unit) if columns[name]["type"] in NUMBERS), "")
-    asked = [Chosen(shown=(("people", ""),), by=by)]
-    asked.append(Chosen(shown=(("mean", number),) if number else (("count", ""),), by=by))
-    asked.append(Chosen(shown=(("count", ""),), by=along))
+    texts = [(each.name, "") for each in groups if not each.how]
+    steps = [each for each in groups if each.how == "part" or (each.how and columns[each.name]["between"])]
+    along = [(each.name, "month" if each.how == "part" else each.begins) for each in steps]
+    numbers = [name for name in columns_for("mean", columns, unit) if columns[name]["type"] in NUMBERS]
+    number = next((name for name in numbers if columns[name]["type"] != "int"), "".join(numbers[:1]))
+    asked = [Chosen(shown=(("people", ""),), by=tuple(texts[:1]))]
+    asked.append(Chosen(shown=(("mean", number),) if number else (("count", ""),), by=tuple(texts[:1])))
+    asked.append(Chosen(shown=(("count", ""),), by=tuple((along + texts[1:])[:1])))
     return list(dict.fromkeys(sql_of(each, table, unit, columns) for each in asked))

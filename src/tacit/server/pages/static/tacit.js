@@ -84,7 +84,8 @@ if (form) {
     }
   });
 
-  // SQL begins with what was built
+  // SQL begins with what was built, and what is inserted follows it
+  sql.setSelectionRange(sql.value.length, sql.value.length);
   sql.addEventListener("input", () => { sql.dataset.typed = "yes"; });
   for (const mode of form.querySelectorAll("input[name=mode]")) {
     mode.addEventListener("change", () => {
@@ -99,7 +100,7 @@ if (form) {
   };
   for (const button of form.querySelectorAll(".insert")) {
     button.addEventListener("click", () => {
-      const gap = /[\p{L}\p{N}_"]$/u.test(sql.value.slice(0, sql.selectionStart)) ? " " : "";
+      const gap = /[')\p{L}\p{N}_"]$/u.test(sql.value.slice(0, sql.selectionStart)) ? " " : "";
       insert(gap + button.dataset.insert);
     });
   }
@@ -186,6 +187,13 @@ if (form) {
     plan.hidden = false;
   });
   document.getElementById("plan-button").hidden = true;
+}
+
+// a form that takes long says so
+for (const button of document.querySelectorAll("[data-waits]")) {
+  const panel = document.getElementById(button.dataset.waits);
+  button.form.addEventListener("submit", (event) => { panel.hidden = event.submitter !== button; });
+  window.addEventListener("pageshow", () => { panel.hidden = true; });
 }
 
 // a part of the page follows the inputs of a form
