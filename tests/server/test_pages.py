@@ -1,6 +1,7 @@
 """The pages, asked as a browser does: cookies, forms, and what stands where."""
 
 import asyncio
+import io
 import re
 from dataclasses import dataclass, field
 from datetime import date
@@ -8,6 +9,7 @@ from html import unescape
 from typing import Any
 
 import httpx
+import openpyxl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -272,6 +274,17 @@ def test_a_declared_table_learns_at_once_what_its_curator_wants_and_truths_are_l
     assert "a group on average" in browser.send("GET", "/tables/stays", params=question).text  # an interval to expect
     declared = browser.house.desk.file.tables["stays"].options["columns"]
     assert list(declared["open"]["keys"]) == [False, True]
+
+
+def test_a_note_and_a_workbook_have_the_title_of_the_question_as_text(browser):
+    browser.sign_in("tacit_ben")
+    where = asked(browser, what="mean", of="days", by="ward").headers["location"]
+    page = browser.send("GET", where).text
+    link = unescape(re.findall(r'href="([^"]+answer.md[^"]*)"', page)[0])
+    assert browser.send("GET", link).text.startswith("# Mean of days by ward: How the numbers")
+    odd = browser.send("GET", f"{where}/answer.xlsx", params={"title": "=CMD()"})
+    sheet = openpyxl.load_workbook(io.BytesIO(odd.content)).worksheets[1]
+    assert (sheet["A1"].value, sheet["A1"].data_type) == ("=CMD(): mean_days", "s")
 
 
 def test_what_is_shown_as_python_is_the_same_question(browser):

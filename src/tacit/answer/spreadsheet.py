@@ -80,6 +80,7 @@ def _notes(sheet: Sheet, answer: "Answer", title: str, unsure_from: float) -> No
         _write_text(sheet, row, 1, line)
         sheet.cell(row, 1).alignment = Alignment(wrap_text=True, vertical="top")
     sheet.column_dimensions["A"].width = 110
+    _fit_to_pages(sheet)
 
 
 def _long(sheet: Sheet, answer: "Answer", keys: Sequence[str], number: str, title: str, unsure_from: float) -> None:
@@ -156,9 +157,14 @@ def _head(sheet: Sheet, title: str, keys: int, names: Sequence[str]) -> None:
     sheet.cell(1, 1).font = Font(name=FONT, bold=True)
     sheet.freeze_panes = "A4"
     sheet.print_title_rows = "1:3"
-    sheet.sheet_properties.pageSetUpPr.fitToPage = True  # on paper as wide as a page, and as many pages as it needs
-    sheet.page_setup.fitToHeight = 0
+    _fit_to_pages(sheet)
     sheet.page_setup.orientation = "landscape" if len(names) > PORTRAIT_MOST else "portrait"
+
+
+def _fit_to_pages(sheet: Sheet) -> None:
+    """Let a sheet be as wide as a page on paper, and take as many pages as it needs."""
+    sheet.sheet_properties.pageSetUpPr.fitToPage = True
+    sheet.page_setup.fitToHeight = 0
 
 
 def _write_text(sheet: Sheet, row: int, column: int, text: str) -> None:

@@ -35,6 +35,7 @@ PICTURES_KEPT = 64
 WORKBOOK = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 LOOKED_BACK = 2_000  # entries; older ones are on the ledger's pages
 LISTED = 60
+LETTERS_MOST = 200  # of a title
 _SIZE = re.compile(rb'<svg[^>]*? width="([0-9.]+)"[^>]*? height="([0-9.]+)"')
 
 
@@ -57,26 +58,27 @@ class AnswerPages:
         shown = await self._shown(guest.person, answer, table=table, sent=sent or "", where=f"/answers/{key}")
         return guest.page("answer.html", **shown)
 
-    async def fresh_as(self, request: Request, key: str, kind: str) -> Response:
+    async def fresh_as(self, request: Request, key: str, kind: str, title: str = "") -> Response:
         """Give such an answer as a file."""
         given = await self.desk.again((await self.who(request)).person, key)
         if given is None:
             raise unknown("answer")
-        return await file_of(_given_answer(given), kind)
+        return await file_of(_given_answer(given), kind, title[:LETTERS_MOST] or None)
 
     async def kept(self, request: Request, number: str) -> Response:
         """Show an answer as the ledger keeps it."""
         guest = await self.who(request)
         return guest.page("answer.html", **await self.values_of(guest.person, number))
 
-    async def kept_as(self, request: Request, number: str, kind: str) -> Response:
+    async def kept_as(self, request: Request, number: str, kind: str, title: str = "") -> Response:
         """Give a kept answer as a file, or its certificate."""
         person = (await self.who(request)).person
         if kind == "certificate":
             found = await self.desk.certificate(person, number_of(number, "answer"))
             name = f'attachment; filename="certificate-{int(number)}.json"'
             return Response(json.dumps(found, indent=1), 200, {"Content-Disposition": name}, "application/json")
-        return await file_of(await kept(self.desk, person, number_of(number, "answer")), kind)
+        found = await kept(self.desk, person, number_of(number, "answer"))
+        return await file_of(found, kind, title[:LETTERS_MOST] or None)
 
     async def compare(self, request: Request) -> Response:
         """Show two answers side by side."""
@@ -213,18 +215,18 @@ def _files(answer: Answer) -> list[tuple[str, str]]:
     return [("csv", "CSV"), *book, ("json", "JSON"), *pictures, ("md", "Note for the public")]
 
 
-async def file_of(answer: Answer, kind: str) -> Response:
-    """Return an answer as csv, json, a workbook, a note for the public, or a picture."""
+async def file_of(answer: Answer, kind: str, title: str | None = None) -> Response:
+    """Return an answer as csv, json, a picture, or with this title a workbook or a note for the public."""
     if kind == "csv":
         return Response(answer.to_csv(), media_type="text/csv; charset=utf-8")
     if kind == "json":
         return Response(write_json(json.loads(answer.to_json())), media_type="application/json")
     if kind == "md":
-        return Response(str(answer.note()), media_type="text/markdown; charset=utf-8")
+        return Response(str(answer.note(title=title)), media_type="text/markdown; charset=utf-8")
     if kind in ("xlsx", "crossed.xlsx") and not answer.parts:
         keys = [name for name in answer.columns if name not in answer.aggregates]
         across = keys[-1] if kind == "crossed.xlsx" and keys else None
-        book = await asyncio.to_thread(_written, partial(answer.to_excel, columns=across), "answer.xlsx")
+        book = await asyncio.to_thread(_written, partial(answer.to_excel, columns=across, title=title), "answer.xlsx")
         return Response(book, media_type=WORKBOOK)
     if kind not in PICTURES:
         raise unknown("answer")

@@ -125,7 +125,7 @@ _AGGREGATE_FORMS = (
     "CORR(x, y)",
     "COUNT(*) FILTER (WHERE c)",
 )
-# What one SELECT may have, each as a whole question about two tables of the same patients.
+# The parts of a SELECT, each in a whole question about two tables of the same patients.
 GRAMMAR = (
     ("Numbers of groups", "SELECT ward, COUNT(*) AS n, AVG(days) FROM visits WHERE days > 0 GROUP BY ward"),
     (
@@ -178,7 +178,7 @@ class AskPages:
         return await self._ask_page(guest, table, chosen)
 
     async def grammar(self, request: Request) -> Response:
-        """Show the SQL of questions: what a SELECT may have, its numbers, and every function."""
+        """Show the SQL of questions: the parts of a SELECT, its numbers, and every function."""
         guest = await self.who(request)
         return guest.page("sql.html", grammar=GRAMMAR, numbers=_AGGREGATE_FORMS, functions=FUNCTIONS.values())
 

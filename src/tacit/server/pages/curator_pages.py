@@ -211,7 +211,7 @@ class CuratorPages:
         return await self._declare_page(guest, form, problem, done)
 
     async def _learn_first(self, person: Person, done: Mapping[str, Any], form: FormData) -> Problem | None:
-        """Learn, charged, what a first question of a new table lacks: plans of such questions then state their error.
+        """Charge for and learn the facts of a first question: plans of such questions then state their error.
 
         It is planned at a fifth of the budget, of which its facts take about a fifth: less would be too noisy for long.
         """

@@ -141,7 +141,7 @@ def budget_bars(ledger: Ledger, table: str, analyst: str | None) -> list[dict[st
 def _budget_bar(status: BudgetStatus) -> dict[str, Any]:
     rule, spent = status.budget.rule, status.spent.epsilon
     is_short = rule.epsilon is not None and spent is not None and not status.budget.is_revoked
-    # what was spent by addition; once that has no room, the exact total of all noise is less, and only a part is told
+    # amounts add up as long as addition has room; then the exact total is less, and the bar has only its part
     percent = max(0, min(100, round(100 * float(status.share_spent))))
     is_added = is_short and spent is not None and rule.admits_by_addition(status.spent)
     return {
