@@ -162,7 +162,8 @@ class RandomizedResponse:
 
     Privacy: each report is epsilon-DP for the answer behind it, against everyone, including the collector. Exact: the
     chance is decided with all digits that it needs, and the other answers are equally likely
-    (docs/proofs/randomized-response.md). Two reports on the same answer cost twice.
+    (docs/proofs/randomized-response.md). Two reports on the same answer cost twice. `truth` is how often a person tells
+    the truth about a bit, and gamma is what it has above one half.
 
     >>> import tacit
     >>> asking = tacit.RandomizedResponse(epsilon=1)
@@ -177,12 +178,17 @@ class RandomizedResponse:
         *,
         epsilon: Number | None = None,
         gamma: Number | None = None,
+        truth: Number | None = None,
         categories: Iterable[Hashable] | None = None,
     ) -> None:
         self.categories: tuple[Hashable, ...] | None = _read_categories(categories)
         self.k: int = 2 if self.categories is None else len(self.categories)
-        if (epsilon is None) == (gamma is None):
-            raise InvalidParameter("give either epsilon or gamma, not both\nhint: e.g. RandomizedResponse(epsilon=1)")
+        if [epsilon, gamma, truth].count(None) != 2:
+            raise InvalidParameter(
+                "give one of epsilon, gamma and truth\nhint: e.g. RandomizedResponse(epsilon=1), or truth=0.75"
+            )
+        if truth is not None:  # how often a person tells the truth
+            gamma = decimal_meaning(truth, name="truth") - Fraction(1, 2)
         if epsilon is not None:
             self.epsilon: Fraction = positive(decimal_meaning(epsilon, name="epsilon"), name="epsilon")
         else:

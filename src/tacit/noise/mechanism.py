@@ -15,7 +15,17 @@ from tacit.noise import grid
 from tacit.noise.gaussian import DiscreteGaussian
 from tacit.noise.laplace import DiscreteLaplace
 from tacit.noise.threshold import IntegerNoise
-from tacit.numbers import Number, confidence_meaning, decimal_meaning, positive, sensitivity_meaning, show, whole
+from tacit.numbers import (
+    Number,
+    ball,
+    confidence_meaning,
+    decimal_meaning,
+    positive,
+    rounded_up,
+    sensitivity_meaning,
+    show,
+    whole,
+)
 from tacit.privacy import SCALE_MAX, ApproximateLoss, GaussianNoise, LaplaceNoise, PureLoss, delta_meaning, large_words
 
 FRACTIONAL = "A fractional sensitivity means float values: they get noise in whole steps of a public grid."
@@ -72,6 +82,23 @@ class AdditiveMechanism(ABC, Generic[Drawn]):
         draw = self.draw_for(size, is_float=is_float)
         steps = draw.noise.law.smallest_bound(1 - confidence_meaning(confidence), size)
         return _float_at_least((steps + Fraction(1, 2)) * draw.step) if is_float else steps
+
+    @property
+    def std(self) -> float:
+        """The standard deviation of one output's noise: of an integer, or of a float by default."""
+        draw = self.draw_for(1, is_float=_is_float(None, self.sensitivity))
+        return float(draw.noise.law.variance().sqrt()) * float(draw.step)
+
+    def probabilities(self, within: int = 5) -> dict[int, float]:
+        """Return the probability of each step of noise on one output, from -within to within; a step is 1 for integers.
+
+        >>> import tacit
+        >>> round(tacit.Laplace(sensitivity=1, epsilon=1).probabilities(1)[0], 4)
+        0.4621
+        """
+        law = self.draw_for(1, is_float=_is_float(None, self.sensitivity)).noise.law
+        most = whole(within, name="within")
+        return {step: float(law.pmf(step)) for step in range(-most, most + 1)}
 
     def explain(self) -> str:
         """Return what it does, in words and numbers."""
@@ -146,6 +173,11 @@ class Laplace(AdditiveMechanism[LaplaceNoise]):
         scale = _require_drawable(laplace_scale(steps, self.epsilon))
         return NoiseDraw(step, DiscreteLaplace(scale), LaplaceNoise(scale, steps))
 
+    @property
+    def scale(self) -> Fraction:
+        """The scale of the noise: sensitivity / epsilon."""
+        return laplace_scale(self.sensitivity, self.epsilon)
+
     def _integer_words(self) -> str | None:
         scale = laplace_scale(self.sensitivity, self.epsilon)
         if scale > SCALE_MAX:
@@ -199,6 +231,27 @@ class Gaussian(AdditiveMechanism[GaussianNoise]):
             else gaussian_sigma_vector(steps * steps, self.epsilon, self.delta)
         )
         return NoiseDraw(step, DiscreteGaussian(sigma), GaussianNoise(sigma, steps * steps, scalar=size == 1))
+
+    @property
+    def sigma(self) -> Fraction:
+        """The sigma of the noise on one number: the least that the discrete law needs."""
+        return gaussian_sigma(self.sensitivity, self.epsilon, self.delta)
+
+    @property
+    def textbook_sigma(self) -> Fraction:
+        """The textbook's √(2 ln(2/δ))·Δ/ε, to compare with `sigma`: looser, never drawn, and no proof above epsilon 1.
+
+        >>> import tacit
+        >>> gaussian = tacit.Gaussian(sensitivity=1, epsilon=1, delta=1e-6)
+        >>> round(float(gaussian.sigma), 4), round(float(gaussian.textbook_sigma), 4)
+        (4.2308, 5.3868)
+        """
+        if self.epsilon > 1:
+            raise InvalidParameter(
+                f"the textbook's formula is proved for epsilon up to 1, not {show(self.epsilon)}"
+                "\nhint: use `sigma`, which is exact for every epsilon"
+            )
+        return rounded_up(lambda: (2 * ball(2 / self.delta).log()).sqrt() * ball(self.sensitivity / self.epsilon))
 
     def _integer_words(self) -> str | None:
         many = gaussian_sigma_vector(self.sensitivity**2, self.epsilon, self.delta)

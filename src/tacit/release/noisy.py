@@ -81,7 +81,8 @@ def release_choice(exact: ExactIntegers, mechanism: NoisyMax) -> int:
     """
     if mechanism.terms.sensitivity**2 * len(exact) < exact.moves_squared:
         raise InvalidParameter("one unit can move these sums farther than the choice hides\nhint: reserve a wider one")
-    return mechanism.release(exact.values.tolist())
+    index: int = mechanism.release(exact.values.tolist())
+    return index
 
 
 def _add_noise(each: NoisyRelease, plan: Plan, exact_table: ExactTable, *, once: bool = False) -> list[list[int]]:

@@ -8,9 +8,9 @@ distribution.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Mapping
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, overload
 
 import numpy as np
 from flint import arb
@@ -29,6 +29,8 @@ BLOCKS_MOST = 4096
 
 # steps a -> the chance that the best of `candidates`, all others a + 1 steps lower, is not chosen
 Lost = Callable[[int], arb]
+# the name of a candidate
+Key = TypeVar("Key", bound=Hashable)
 
 
 def least_shortfall(lost: Lost, rate: Fraction, candidates: int, chance: Fraction) -> int:
@@ -120,11 +122,19 @@ class Selection(ABC):
     def event(self) -> PureChoice | ExponentialChoice:
         """The event of one release."""
 
-    def release(self, scores: Any) -> int:
-        """Return the index of the chosen candidate, counted from 0.
+    @overload
+    def release(self, scores: Mapping[Key, Any]) -> Key: ...
 
-        Privacy: epsilon-DP on the terms given, for any number of candidates. Their number and their order are public.
+    @overload
+    def release(self, scores: Any) -> int: ...
+
+    def release(self, scores: Any) -> Any:
+        """Return the index of the chosen candidate, counted from 0; of a dict of scores, its key.
+
+        Privacy: epsilon-DP on the terms given, for any number of candidates. Their number, order and keys are public.
         """
+        if isinstance(scores, Mapping):
+            return list(scores)[self.release(list(scores.values()))]
         return self._pick(read_scores(scores, self.terms.step, least=2), Keystream())
 
     def error(self, confidence: Number = 0.95, *, candidates: int) -> int | float:
