@@ -126,14 +126,14 @@ def install(name: str, folder: Path, text: str, base: str) -> Environment:
     mebibytes = (size(folder) - bare) / MEBIBYTE
     if beside:
         run([*pip, *beside.split("\n", 1)[1].split()])
-    distribution = name.removesuffix("-on-spark").removesuffix("-mbi")
-    told = "as it is here" if name == OURS_ON_SPARK else version(distribution, peer)
+    told = "as it is here" if name == OURS_ON_SPARK else version(name.removesuffix("-on-spark"), peer)
     return Environment(name, str(python), told, round(mebibytes, 1))
 
 
 def version(name: str, text: str) -> str:
     """Return the version that a text of requirements pins for a name."""
-    return next(line.split("==")[1] for line in text.splitlines() if line.split("==")[0] == name)
+    distribution = name.removesuffix("-mbi")
+    return next(line.split("==")[1] for line in text.splitlines() if line.split("==")[0] == distribution)
 
 
 def size(folder: Path) -> int:

@@ -1,6 +1,6 @@
-"""Made-up rows by a library: `python made_rows.py LIBRARY FOLDER EPSILON` writes made.parquet and prints its seconds.
+"""Made-up rows by a library: `python made_rows.py LIBRARY FOLDER EPSILON` writes made.csv and prints its seconds.
 
-The folder has `codes.parquet`, codes of public bins, and `sizes.json`, how many codes each column has. AIM has a model
+The folder has `codes.csv`, codes of public bins, and `sizes.json`, how many codes each column has. AIM has a model
 of 2 MB at most and 100 iterations a fit, where that can be said: with its own 80 MB and 1,000 it would not end.
 """
 
@@ -20,7 +20,7 @@ def dpmm(folder, sizes, epsilon, model):
     from dpmm.models.aim import AIMGM
     from dpmm.models.mst import MSTGM
 
-    frame = pd.read_parquet(folder / "codes.parquet")
+    frame = pd.read_csv(folder / "codes.csv")
     start = time.process_time()
     more = {"max_model_size": MEGABYTES} if model == "aim" else {}
     made = (AIMGM if model == "aim" else MSTGM)(
@@ -36,16 +36,21 @@ def opendp(folder, sizes, rho):
     """The AIM of the library, fitted by mbi; every key is given, so it needs no delta beyond the conversion of rho."""
     import opendp.prelude as dp
     import polars as pl
+    from mbi.estimation import mirror_descent
 
     dp.enable_features("contrib")
     start = time.process_time()
-    rows = pl.scan_parquet(folder / "codes.parquet")
+    rows = pl.scan_csv(folder / "codes.csv")
     count = rows.select(pl.len()).collect().item()
     context = dp.Context.compositor(
         data=rows, privacy_unit=dp.unit_of(contributions=1), privacy_loss=dp.loss_of(rho=rho), split_evenly_over=1
     )
     keys = {name: list(range(size)) for name, size in sizes.items()}
-    algorithm = dp.mbi.AIM()
+
+    def fit(domain, loss, *, potentials=None):
+        return mirror_descent(domain, loss, potentials=potentials, iters=ITERATIONS)
+
+    algorithm = dp.mbi.AIM(queries=2, max_size=MEGABYTES, estimator=fit)
     table = context.query().select(*sizes).contingency_table(keys=keys, algorithm=algorithm).release()
     return table.synthesize(rows=count).select(*sizes), time.process_time() - start
 
@@ -56,10 +61,10 @@ def main(library, folder, epsilon, detail):
     sizes = json.loads((folder / "sizes.json").read_text())
     if library == "dpmm":
         made, seconds = dpmm(folder, sizes, float(epsilon), detail)
-        made.to_parquet(folder / "made.parquet")
+        made.to_csv(folder / "made.csv", index=False)
     else:
         made, seconds = opendp(folder, sizes, float(detail))
-        made.write_parquet(folder / "made.parquet")
+        made.write_csv(folder / "made.csv")
     print(json.dumps({"seconds": seconds}))
 
 

@@ -422,7 +422,7 @@ MADE_OF = "insured wives"
 def synthetic() -> Iterator[Record]:
     """How far pairs of made-up columns are from the protected ones, and processor seconds, on one table."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
+    import pyarrow.csv
 
     from bench.synthetic import EPSILONS, TABLES, made_rows, pair_distance
 
@@ -430,7 +430,7 @@ def synthetic() -> Iterator[Record]:
     with tempfile.TemporaryDirectory() as made_in:
         folder = Path(made_in)
         codes = pa.table({name: coded.train[:, at] for at, name in enumerate(coded.names)})
-        pq.write_table(codes, folder / "codes.parquet")
+        pyarrow.csv.write_csv(codes, folder / "codes.csv")
         (folder / "sizes.json").write_text(json.dumps(dict(zip(coded.names, coded.sizes, strict=True))))
         for epsilon in EPSILONS:
             case = f"{MADE_OF}, ε = {epsilon}"
@@ -445,7 +445,7 @@ def synthetic() -> Iterator[Record]:
 def made_by(library: str, kind: str, coded: Any, folder: Path, epsilon: float, case: str) -> Iterator[Record]:
     """Ask a library for made-up rows, and compare them."""
     import numpy as np
-    import pyarrow.parquet as pq
+    import pyarrow.csv
 
     from bench.synthetic import DELTA, pair_distance
     from bench.synthetic_aim import rho_of
@@ -455,7 +455,7 @@ def made_by(library: str, kind: str, coded: Any, folder: Path, epsilon: float, c
     if said.facts is None or "seconds" not in said.facts:
         yield Record("synthetic", case, library, "mean distance of pairs", None, said.failed, kind)
         return
-    rows = pq.read_table(folder / "made.parquet")
+    rows = pyarrow.csv.read_csv(folder / "made.csv")
     apart = pair_distance(coded, np.stack([rows[name].to_numpy() for name in coded.names], 1))
     yield Record("synthetic", case, library, "processor seconds", said.facts["seconds"], "", kind)
     yield Record("synthetic", case, library, "mean distance of pairs", apart, "", kind)

@@ -20,7 +20,7 @@ Pair = tuple[int, int]
 PAIR_WEIGHT = 1 << 10
 # Cells of a clique: more where noise is small, since a larger table is then worth its cells.
 CELLS_LEAST, CELLS_MOST = 6_000, 60_000
-USUAL_PAIRS = 36
+USUAL_PAIRS, CLEAR_CUBED = 36, 60_000
 # Pairs with the target count this many times.
 TARGET_TIMES = 2.0
 
@@ -49,8 +49,9 @@ class Candidates:
 
     @property
     def cells_most(self) -> float:
-        """The largest clique to allow."""
-        return min(CELLS_MOST, max(CELLS_LEAST, 10 * self.total / (self.sigma * sqrt(USUAL_PAIRS))))
+        """The largest clique to allow: it grows with the third power of the people beside a cell's noise."""
+        clear = self.total / (self.sigma * sqrt(USUAL_PAIRS))
+        return min(CELLS_MOST, max(CELLS_LEAST, clear**3 / CLEAR_CUBED))
 
 
 def chosen_pairs(candidates: Candidates, always: Sequence[Pair] = ()) -> dict[Pair, int]:
