@@ -195,6 +195,29 @@ def test_undeclared_ranges_and_keys_are_learned_first():
     assert {*made.rows(500)["ward"].to_pylist()} <= {*WARDS, "secret", None}
 
 
+def test_columns_of_few_people_have_wider_bins_so_that_their_pairs_can_be_measured():
+    """Of 5,000 people at an epsilon of 1, pay follows age in the made-up rows too."""
+    rng = np.random.default_rng(5)
+    age = rng.integers(20, 80, 5000)
+    pay = np.clip(1000 + 50 * age + rng.normal(0, 500, 5000), 0, 5000)
+    kept = rows(5000).set_column(1, "age", pa.array(age)).set_column(
+        3, "pay", pa.array([Decimal(int(each)) for each in pay], pa.decimal128(9, 2)))  # fmt: skip
+    made = table(rows=kept).synthesize(epsilon=1, columns=["age", "pay", "ok"]).rows(5000).to_pandas().dropna()
+    assert np.corrcoef(age, pay)[0, 1] > 0.85
+    assert np.corrcoef(made["age"], made["pay"].astype(float))[0, 1] > 0.4
+    assert len(table(rows=kept).synthesize(epsilon=1, columns=["age", "pay", "ok"]).state_.bins[0]) == 101
+
+
+def test_a_file_of_texts_is_refused_with_the_way_to_declare_types(tmp_path):
+    lines = [f"{at},2026-01-{at % 28 + 1:02},{WARDS[at % 3]}\n" for at in range(900)]
+    (tmp_path / "people.csv").write_text("age,day,ward\n" + "".join(lines))
+    people = tacit.table(
+        tmp_path / "people.csv", unit=tacit.ROW, budget=tacit.epsilon(2, delta=1e-6), ledger=tacit.TRYOUT
+    )
+    with pytest.raises(tacit.QueryRefused, match="text until their type is declared"):
+        people.synthesize(epsilon=1)
+
+
 def stays(count: int = 1500) -> tacit.Table:
     """Return stays of some days; each ends on its day of discharge."""
     rng = np.random.default_rng(4)

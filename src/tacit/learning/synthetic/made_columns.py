@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,9 @@ from tacit.tables import ColumnFacts
 
 LISTED_MOST = 300
 # About how many bins an ordered column has beside atoms, and the most that it can have.
-BINS_MOST = 24
+BINS_MOST, BINS_LEAST = 24, 8
+# A pair has about this many people for each deviation of a cell's noise in a cell: with fewer people, bins are wider.
+PEOPLE_OF_CELL = 2.0
 BINS_PUBLIC = 3 * BINS_MOST + 2
 # The least people of a bin, in deviations of their noise.
 BIN_NOISE = 4.0
@@ -69,13 +72,13 @@ class MadeColumn:
         """The most cells that a table has for it, from public facts."""
         return min(self.feature.cells, BINS_PUBLIC + 1) if self.is_binned else self.feature.cells
 
-    def bins(self, noisy: Floats, sigma: float, coarse: Coarse | None) -> Integers:
-        """Return the bin of each cell, by noisy counts of people.
+    def bins(self, noisy: Floats, sigma: float, coarse: Coarse | None, most: int = BINS_MOST) -> Integers:
+        """Return the bin of each cell, by noisy counts of people, about `most` beside atoms.
 
         If few people miss a value, their cell shares the largest bin, and made-up rows never miss one.
         """
         if self.is_binned:
-            found = bins_of(noisy, ordered=True, least=BIN_NOISE * sigma, most=BINS_MOST, noise=sigma, coarse=coarse)
+            found = bins_of(noisy, ordered=True, least=BIN_NOISE * sigma, most=most, noise=sigma, coarse=coarse)
             of_cells = found.of_cells.copy()
         else:
             of_cells = _listed_bins(noisy, RARE_NOISE * sigma)
@@ -146,6 +149,11 @@ class MadeColumn:
             else f"{self._value(Fraction(1), edges[cells[0]])} to {self._value(Fraction(1), edges[cells[-1] + 1] - 1)}"
             for cells in bins
         ]
+
+
+def bins_most(people: float, sigma: float) -> int:
+    """Return about how many bins an ordered column has, if a cell of a pair has this noise."""
+    return int(min(max(sqrt(max(people, 0.0) / (PEOPLE_OF_CELL * sigma)), BINS_LEAST), BINS_MOST))
 
 
 def misses_few(noisy: Floats, sigma: float) -> bool:

@@ -29,7 +29,14 @@ from tacit.learning.synthetic.linked_rows import (
     shares_of_rows,
     words_of_rows,
 )
-from tacit.learning.synthetic.made_columns import MadeColumn, Range, cell_shares, made_columns, read_columns
+from tacit.learning.synthetic.made_columns import (
+    MadeColumn,
+    Range,
+    bins_most,
+    cell_shares,
+    made_columns,
+    read_columns,
+)
 from tacit.learning.synthetic.pair_choice import PAIR_WEIGHT, Candidates, Pair, chosen_pairs
 from tacit.learning.synthetic.row_rules import RowRule, possible_bins, read_rules
 from tacit.learning.undeclared import FitPlan, known_columns
@@ -142,6 +149,12 @@ def plan_of_rows(
     names, ranges = read_columns(columns)
     known = known_columns(table, _usual(table, ranges) if names is None else names, None, epsilon, kind="regressor",
                           learn=learn, analyst=analyst)  # fmt: skip
+    if len(known.features or ()) < 2 and (lost := (*known.left_out, *known.unseen)):
+        raise QueryRefused(
+            f"of {', '.join(lost)} too few people share a value, or its range is unclear: fewer than two columns are"
+            " left\nhint: declare keys or ranges; the columns of a CSV file are text until their type is declared:"
+            f" columns={{'{lost[0]}': {{'type': 'int'}}}}"
+        )
     found, coarse = made_columns(known.table, known.features or (), ranges)
     declaration = known.table.frame.declaration
     kept, people = read_rules(rules, found, declaration), people_design(once, order, found, declaration)
@@ -189,7 +202,7 @@ def _rows_plan_text(
 ) -> str:
     """Return the plan in words: the columns, the noise and the cost."""
     of_column, of_distance, of_pair = deviations(events)
-    some = min(len(design.pairs), 2 * len(design.columns))
+    some = usual_pairs(design)
     of_rows = design.names[: len(design.columns)]
     lines = [
         f"Made-up rows of {len(of_rows)} columns: {', '.join(of_rows)}.",
@@ -202,6 +215,11 @@ def _rows_plan_text(
     ]
     lines += [learned] if learned else []
     return printable("\n".join(lines), keeping="\n")
+
+
+def usual_pairs(design: RowsDesign) -> int:
+    """Return about how many pairs are chosen."""
+    return min(len(design.pairs), 2 * len(design.columns))
 
 
 def _words_of_people(design: RowsDesign, people: PeopleDesign) -> str:
@@ -270,9 +288,12 @@ class RowsState:
             place: Coarse(counts[many + at], np.array(of_cells, dtype=np.int64))
             for at, (place, _, of_cells) in enumerate(self.design.coarse)
         }
-        sigma = deviations(self.events)[0]
+        sigma, _, of_pair = deviations(self.events)
+        people = float(np.mean([each.sum() for each in counts]))
+        most = bins_most(people, of_pair * sqrt(usual_pairs(self.design)))
         of_rows = [] if self.design.people is None else [bins_of_rows(counts[many - 1], sigma)]
-        own = [column.bins(counts[place], sigma, coarse.get(place)) for place, column in enumerate(self.design.columns)]
+        columns = enumerate(self.design.columns)
+        own = [column.bins(counts[place], sigma, coarse.get(place), most) for place, column in columns]
         return [*own, *of_rows]
 
     @cached_property
