@@ -209,7 +209,7 @@ def test_columns_of_few_people_have_wider_bins_so_that_their_pairs_can_be_measur
 
 
 def test_a_file_of_texts_is_refused_with_the_way_to_declare_types(tmp_path):
-    lines = [f"{at},2026-01-{at % 28 + 1:02},{WARDS[at % 3]}\n" for at in range(900)]
+    lines = [f"{at},2026-01-{at % 28 + 1:02},{WARDS[at % 3]}\n" for at in range(6000)]
     (tmp_path / "people.csv").write_text("age,day,ward\n" + "".join(lines))
     people = tacit.table(
         tmp_path / "people.csv", unit=tacit.ROW, budget=tacit.epsilon(2, delta=1e-6), ledger=tacit.TRYOUT
