@@ -100,8 +100,12 @@ class JunctionTree:
 
     def summed(self, at: int, table: Collection[int], values: Floats) -> Floats:
         """Return a clique's values added up to a table of some of its columns."""
-        out = tuple(axis for axis, column in enumerate(self.cliques[at]) if column not in table)
-        return values.sum(axis=out) if out else values
+        out = [axis for axis, column in enumerate(self.cliques[at]) if column not in table]
+        for done, axis in enumerate(
+            out
+        ):  # one after the other, the first first: long inner loops, and less at each step
+            values = values.sum(axis=axis - done)
+        return values
 
     def beliefs(self, potentials: Sequence[Floats]) -> tuple[float, list[Floats]]:
         """Return the logarithm of the sum of all products of exp(potential), and the law of each clique.
