@@ -126,78 +126,35 @@ def _totals_given(ask: Callable[..., Any], person: Person, words: Words) -> Give
 def add_rows_and_days_routes(app: FastAPI, desk: Desk, who: Who) -> None:
     """Add the routes of made-up rows and of running counts."""
     given = RowsAndDays(desk)
-    _add_routes_of_rows(app, given, who)
-    _add_routes_of_days(app, given, who)
 
+    async def made(person: Person, table: str, words: Words) -> dict[str, Any]:
+        rows = await given.make_rows(person, table, words)
+        return {"text": str(rows), "made": model_text(rows)}
 
-def _document_of(options: Mapping[str, Option], *required: str) -> dict[str, Any]:
-    return {"requestBody": object_document({name: each.document for name, each in options.items()}, required)}
+    def add(path: str, summary: str, model: Any, options: Mapping[str, Option], required: str, make: Any) -> None:
+        body = object_document({name: each.document for name, each in options.items()}, tuple(required.split()))
+        more: dict[str, Any] = {"responses": WITH_ANSWER} if model is AnswerRecord else {}
 
+        @app.post(
+            f"/api/v1/tables/{{table}}/{path}",
+            summary=summary,
+            response_model=model,
+            openapi_extra={"requestBody": body},
+            operation_id=path.replace("/", "_"),
+            **more,
+        )
+        async def reply(request: Request, table: str) -> Response:
+            found = await make(await who(request), table, read_options(await body_of(request), options))
+            if not isinstance(found, Given):
+                return json_reply(found)
+            return Response(found.body, 200, {"Tacit-Left": found.left}, media_type="application/json")
 
-def _add_routes_of_rows(app: FastAPI, given: RowsAndDays, who: Who) -> None:
-    @app.post(
-        "/api/v1/tables/{table}/made-rows/plan",
-        summary="The noise and the cost of made-up rows: free",
-        response_model=PlanRecord,
-        openapi_extra=_document_of(MADE_ROWS, "epsilon"),
-    )
-    async def plan_rows(request: Request, table: str) -> Response:
-        person = await who(request)
-        return json_reply(await given.plan_rows(person, table, read_options(await body_of(request), MADE_ROWS)))
-
-    @app.post(
-        "/api/v1/tables/{table}/made-rows",
-        summary="What made-up rows are made of, charged once: noisy integers and public facts, on the public clock",
-        response_model=MadeRowsRecord,
-        openapi_extra=_document_of(MADE_ROWS, "epsilon"),
-    )
-    async def make_rows(request: Request, table: str) -> Response:
-        person = await who(request)
-        made = await given.make_rows(person, table, read_options(await body_of(request), MADE_ROWS))
-        return json_reply({"text": str(made), "made": model_text(made)})
-
-
-def _add_routes_of_days(app: FastAPI, given: RowsAndDays, who: Who) -> None:
-    @app.post(
-        "/api/v1/tables/{table}/running/plan",
-        summary="The cost of a running count and its errors: free",
-        response_model=PlanRecord,
-        openapi_extra=_document_of(RUNNING, "day", "until", "epsilon"),
-    )
-    async def plan_running(request: Request, table: str) -> Response:
-        person = await who(request)
-        return json_reply(await given.plan_running(person, table, read_options(await body_of(request), RUNNING)))
-
-    @app.post(
-        "/api/v1/tables/{table}/running/start",
-        summary="Charge for all days of a running count, on the public clock; the same start again is free",
-        response_model=dict[str, str],
-        openapi_extra=_document_of(RUNNING, "day", "until", "epsilon"),
-    )
-    async def start(request: Request, table: str) -> Response:
-        person = await who(request)
-        return json_reply(await given.start(person, table, read_options(await body_of(request), RUNNING)))
-
-    @app.post(
-        "/api/v1/tables/{table}/running/step",
-        summary="The totals with the days that are over by the ledger's clock: free, on the public clock",
-        response_model=AnswerRecord,
-        responses=WITH_ANSWER,
-        openapi_extra=_document_of(RUNNING, "day", "until"),
-    )
-    async def step(request: Request, table: str) -> Response:
-        return _answered(await given.step(await who(request), table, read_options(await body_of(request), RUNNING)))
-
-    @app.post(
-        "/api/v1/tables/{table}/running/show",
-        summary="The totals of all released days again: free",
-        response_model=AnswerRecord,
-        responses=WITH_ANSWER,
-        openapi_extra=_document_of(RUNNING, "day", "until"),
-    )
-    async def show(request: Request, table: str) -> Response:
-        return _answered(await given.show(await who(request), table, read_options(await body_of(request), RUNNING)))
-
-
-def _answered(given: Given) -> Response:
-    return Response(given.body, 200, {"Tacit-Left": given.left}, media_type="application/json")
+    free, once = "The noise and the cost of made-up rows: free", "What made-up rows are made of, charged once"
+    cost, start = "The cost of a running count and its errors: free", "Charge once for all days of a running count"
+    step, again = "The totals with the days that are over, by the ledger's clock: free", "The released days again: free"
+    add("made-rows/plan", free, PlanRecord, MADE_ROWS, "epsilon", given.plan_rows)
+    add("made-rows", once, MadeRowsRecord, MADE_ROWS, "epsilon", made)
+    add("running/plan", cost, PlanRecord, RUNNING, "day until epsilon", given.plan_running)
+    add("running/start", start, dict[str, str], RUNNING, "day until epsilon", given.start)
+    add("running/step", step, AnswerRecord, RUNNING, "day until", given.step)
+    add("running/show", again, AnswerRecord, RUNNING, "day until", given.show)
