@@ -21,7 +21,7 @@ WORLDS_MOST = 400
 def test_no_pair_of_a_thousand_is_farther_apart_than_was_charged(turn):
     """A path that too few pairs have taken by then, since chance chose others, is waited for."""
     found, start, at = Found(), time.time_ns(), 0
-    least = {"kernel": PAIRS_EACH // 5, "patient": PAIRS_EACH // 20}
+    least = dict.fromkeys(("sql", "kernel", "patient"), PAIRS_EACH // 5)
     while found.pairs.total() < PAIRS_EACH or any(found.pairs[path] < pairs for path, pairs in least.items()):
         search(f"{start}/{turn}/{at}", found, likes=LARGE if at % 2 else SMALL)
         at += 1

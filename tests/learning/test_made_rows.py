@@ -60,7 +60,8 @@ def rows(count: int, seed: int = 0) -> pa.Table:
 
 def table(count: int = 2000, **declared: Any) -> tacit.Table:
     usual = {"unit": "person", "columns": COLUMNS, "budget": BUDGET, "rows_per_unit": 1}
-    return protected(declared.pop("rows", None) or rows(count), **(usual | declared))
+    given = declared.pop("rows", None)
+    return protected(rows(count) if given is None else given, **(usual | declared))
 
 
 @pytest.fixture(scope="module")
@@ -216,6 +217,13 @@ def test_a_file_of_texts_is_refused_with_the_way_to_declare_types(tmp_path):
     )
     with pytest.raises(tacit.QueryRefused, match="text until their type is declared"):
         people.synthesize(epsilon=1)
+
+
+def test_columns_that_too_few_people_have_are_refused_in_words_about_what_was_found():
+    """Noise alone would have to make y's range: at epsilon 10^4 that has a probability below 1e-9."""
+    rows = pa.table({"person": pa.array([], pa.int64()), **{name: pa.array([], pa.float64()) for name in ("x", "y")}})
+    with pytest.raises(tacit.QueryRefused, match=r"declared or were found; this request spent ε = .* on facts"):
+        table(rows=rows, columns={"x": {"between": (0, 1)}}).synthesize(epsilon=10**4, columns=["x", "y"])
 
 
 def stays(count: int = 1500) -> tacit.Table:

@@ -84,6 +84,7 @@ MODULES = (
     "tacit_gauntlet.server.asking",
     "tacit_gauntlet.server.door_mutants",
     "tacit_gauntlet.server.doors",
+    "tacit_gauntlet.server.few_units",
     "tacit_gauntlet.server.mutants",
     "tacit_gauntlet.server.page_mutants",
     "tacit_gauntlet.server.pages",

@@ -165,6 +165,27 @@ def duration_header() -> Iterator[None]:
         yield
 
 
+@mutant("no rows, no content", killed_by="W05f", published="204 or 404 for a query that finds no rows")
+@contextmanager
+def no_content() -> Iterator[None]:
+    """A question of which no row counts has a reply of its own."""
+    aggregate, given = original("Engine.aggregate"), original("given reply")
+    found_any: list[bool] = []
+
+    def noting(self: Any, plan: Any, salt: str) -> Any:
+        for exact in aggregate(self, plan, salt):
+            found_any.append(any(any(each) for each in exact.sums.values()))
+            yield exact
+
+    def telling(found: Any, key: str) -> Any:
+        reply = given(found, key)
+        reply.status_code = 200 if found_any[-1] else 204
+        return reply
+
+    with planted("Engine.aggregate", noting), planted("given reply", telling):
+        yield
+
+
 @mutant("tokens believed for a while", killed_by="W10", published="a cache of sessions that outlives a revocation")
 @contextmanager
 def tokens_cached() -> Iterator[None]:

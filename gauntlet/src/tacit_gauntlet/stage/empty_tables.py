@@ -385,6 +385,16 @@ def _fitted_and_tuned(asked: Asked) -> Any:
     return choose_model(models, Holdout(asked.table, share="0.5"), epsilon=SMALL, target="y", features=["x", "g"])
 
 
+def _made(columns: Any, **words: Any) -> Ask:
+    """Make rows, and return what is seen of them but their values."""
+
+    def make(asked: Asked) -> str:
+        made = asked.rows.synthesize(epsilon=SMALL, columns=columns, **words)
+        return f"{made}\n{made.to_pandas().dtypes}"
+
+    return make
+
+
 def _voted(asked: Asked) -> Any:
     teachers = Teachers(Talker(), count=5).fit(asked.table, target="f", features=["x", "y"])
     return teachers.vote(PUBLIC_ROWS, epsilon=TINY)
@@ -420,13 +430,22 @@ MODELS: dict[str, Ask] = {
     "a choice of classes": _tuned("log loss", "f", True),
     "a choice of numbers": _tuned(None, "y"),
     "fits, and a choice": _fitted_and_tuned,
+    "made-up rows": _made(["x", "g", "f"], target="g"),
+    "made-up rows of days": _made({"x": None, "d": ("2024-01-01", "2024-12-31")}, rules=["x >= 1"]),
     "votes": _voted,
+}
+
+
+# Of units that have rows, too.
+LINKED: dict[str, Ask] = {
+    "made-up people": _made(["x", "g", "y"], once=["g"], order="y"),
+    "made-up people whose rows have no order": _made(["x", "g"], once=[]),
 }
 
 
 def verbs_of(kind: str) -> Mapping[str, Ask]:
     """Return everything that may be asked of a table whose units are of this kind."""
-    return {**QUESTIONS, **({} if kind == "row" else RELATIONS), **VERBS, **MODELS}
+    return {**QUESTIONS, **({} if kind == "row" else RELATIONS | LINKED), **VERBS, **MODELS}
 
 
 STYLES: tuple[Style, ...] = ("declared", "bounded", "undeclared")

@@ -203,6 +203,7 @@ def servers(
     most: int = 9,
     turns: int = 8,
     holds: Mapping[str, str] | None = None,
+    budget: int | str = 9,
     connect: Callable[[str], Connection] = connected,
 ) -> Iterator[list[Server]]:
     """Open replicas of one server: the same tables, the same ledger, reached by `connect`.
@@ -210,7 +211,7 @@ def servers(
     With `holds`, each table has its own, and all are about the people of the first.
     """
     with private_home() as home:
-        write_tables(home, {"t": ROWS} if tables is None else tables, most, holds=holds)
+        write_tables(home, {"t": ROWS} if tables is None else tables, most, budget=budget, holds=holds)
         file = read_catalog(home / "tacit.toml")
         opened = []
         for _ in range(count):

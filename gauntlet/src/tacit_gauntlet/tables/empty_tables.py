@@ -10,6 +10,7 @@ import numpy as np
 
 from tacit_gauntlet.frame.case import Evidence, Size, case
 from tacit_gauntlet.stage.empty_tables import (
+    LINKED,
     MODELS,
     QUESTIONS,
     RELATIONS,
@@ -101,8 +102,9 @@ def _other_integers(few: Few, sql: str) -> list[str]:
 def models_of_few(size: Size) -> Evidence:
     some = [(name, Few("int", 0, filtered=place % 2 == 0)) for place, name in enumerate(QUICK_MODELS)]
     some += [("a line", Few("far apart", 0)), ("a number", Few("text", 0)), ("a line", Few("row", 0))]
+    some.append(("made-up people", Few("int", 0, filtered=True)))
     if size == "full":
-        some += list(in_turn(list(UNITS), MODELS))
+        some += list(in_turn(list(UNITS), MODELS | LINKED))
     broken = [what for name, few in some for what in told_apart(name, few)]
     return Evidence(passed=not broken, details={"asked": len(some), "told apart": broken[:5]})
 
