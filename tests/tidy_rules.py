@@ -81,6 +81,7 @@ HOMES = {
     "sqlglot": ("query/",),
     "pyspark": ("engine/spark.py", "tables/spark_tables.py", "gauntlet/stage/spark_rows.py"),
     "ibis": (),
+    "obstore": ("tables/remote_files.py",),
     "psycopg": ("ledger/postgres.py", "gauntlet/stage/postgres_server.py", "gauntlet/stage/postgres_rows.py"),
     "adbc_driver_manager": ("tables/postgres_snapshot.py",),
     "adbc_driver_postgresql": ("tables/postgres_snapshot.py",),
@@ -127,7 +128,7 @@ FACE_NAMES_MAX = {
     "pictures": 29,  # pages draw without a file, in the page's theme and narrow; channels of fields
     "plan": 110,  # pairs; counts that run on; levels; found groups; several questions; what models read, lack; chosen
     "privacy": 38,
-    "query": 121,  # SQL of clients; written forms; marginals, others; questions as JSON; relations, joins, asides
+    "query": 123,  # windows; SQL; marginals, others; questions as JSON; relations, joins, asides
     "release": 9,  # keys as facts keep them; a choice among sums too; a round of learning is integers without a table
     "selection": 16,
     "server": 21,  # what pages of other packages are made of

@@ -54,6 +54,16 @@ def test_a_file_is_still_a_file(tacit_command):
     assert "tacit init" in ran.err
 
 
+def test_a_table_with_its_unit_in_another_is_listed_and_asked(tacit_command, folder):
+    (folder / "beds.csv").write_text("ward,beds\nA,5\n")
+    beds = '[tables.beds]\nsource = "beds.csv"\nunit = "visits.patient"\nvia = "ward"\n'
+    (folder / "tacit.toml").write_text(CATALOG + beds)
+    ran = tacit_command("tables")
+    assert "belongs:   to the patient of visits with its ward" in ran.out
+    assert "budget:    that of visits, with the same people: not asked yet" in ran.out
+    assert tacit_command("plan", "beds", "SELECT COUNT(*) FROM beds", "--epsilon", 1).code == 0
+
+
 @pytest.mark.parametrize("command", ["ask", "plan"])
 def test_a_missing_file_is_reported_before_a_missing_option(tacit_command, command):
     ran = tacit_command(command, "gone.parquet", "SELECT COUNT(*) FROM gone", "--epsilon", 1)

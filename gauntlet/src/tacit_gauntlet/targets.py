@@ -288,6 +288,8 @@ TARGETS: dict[str, str | tuple[str, ...]] = {
     "joined_rows": "tacit.engine.derived:joined_rows",
     "pairs of a unit": "tacit.engine.derived:_fewer_pairs",
     "joined_with_owners": "tacit.tables.owned_rows:joined_with_owners",
+    "ties of a window": "tacit.engine.derived:ties_by",
+    "unit_window": "tacit.engine.derived:unit_window",
     "keys of a join": "tacit.engine.derived:equal_keys",
     "unit of a join": "tacit.engine.derived:UNIT_KEY",
     "values of a window": "tacit.query.windows:window_values",

@@ -43,6 +43,7 @@ from tacit.query import (
     RowWise,
     SomeUnits,
     Value,
+    Windowed,
     name_of,
     no_more_rows_than,
     publics_of,
@@ -109,7 +110,7 @@ def rows_in_words(relation: Relation | None, unit: str) -> str:
     if isinstance(relation, SomeUnits):
         share = 100 * (relation.end - relation.first) / PLACES
         return f"{rows_in_words(relation.source, unit)} (of {share:.4g} % of the units)"
-    if isinstance(relation, RowWise | Marked):
+    if isinstance(relation, RowWise | Marked | Windowed):
         return rows_in_words(relation.source, unit)
     if isinstance(relation, Join):
         return f" (joined with {', '.join([*publics_of(relation.right), *tables_of(relation.right)])})"

@@ -79,9 +79,9 @@ def table(
 ) -> Table:
     """Return a protected table to ask questions of.
 
-    `source` is a path or glob of Parquet or CSV, a table of a DuckDB file ('air.duckdb?table=flights'), of PostgreSQL
-    ('postgresql://host/db?table=clinic.visits') or of Spark ('sc://host:15002?table=…'), a pandas, Polars or Arrow
-    frame, (a DuckDB or PostgreSQL connection, a table's name), or an Ibis table. `unit` is the column of people, or
+    `source` is a path, glob or address (s3://…) of Parquet or CSV, a table of DuckDB ('air.duckdb?table=flights'), of
+    PostgreSQL ('postgresql://host/db?table=clinic.visits') or Spark ('sc://host:15002?table=…'), a frame of pandas,
+    Polars or Arrow, (a DuckDB or PostgreSQL connection, a table's name), or an Ibis table. `unit`: people's column, or
     `tacit.ROW`; or the table that has it, unit=orders, via="order_id", with which such rows share a budget.
     `budget` is what may ever be learned, as tacit.epsilon(3, delta=1e-6), or with period="year" each year.
     With `block`, such as {"column": "day", "every": "month", "zone": "Europe/Berlin"}, each month has the whole of it.

@@ -450,7 +450,7 @@ def _budget(entry: "CatalogEntry", ledger: "Ledger | None") -> str:
     table = None if ledger is None else ledger.table(entry.name)
     if table is None or ledger is None:
         declared = entry.options.get("budget")
-        if declared is None and entry.options.get("same_people_as") is not None:
+        if declared is None and ("via" in entry.options or "same_people_as" in entry.options):
             return "not asked yet"
         return "not set, and the first question needs one" if declared is None else f"{declared}, not asked yet"
     left = ledger.left(table)

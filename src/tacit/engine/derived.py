@@ -36,6 +36,8 @@ from tacit.query import (
     RowWise,
     SomeUnits,
     TableRows,
+    UnitWindow,
+    Windowed,
     declaration_of,
     is_public,
     kind_of,
@@ -130,6 +132,8 @@ def _rows_of_relation(relation: Relation, stored: StoredRows) -> Source:
         return replace(inner, table=rows.summed(), columns={**columns, rows.unit: _unit_facts(rows.table[rows.unit])})
     if isinstance(relation, SomeUnits):
         return replace(some_units(relation, inner, unit), columns=columns)
+    if isinstance(relation, Windowed):
+        return replace(with_windows(relation, inner, unit), columns=columns)
     if isinstance(relation, RowWise):
         return replace(row_wise(relation, inner, unit), columns=columns)
     if isinstance(relation, Marked):
@@ -288,6 +292,42 @@ def row_wise(relation: RowWise, source: Source, unit: str | None) -> Source:
     columns = {key.name: to_sql(key.expression, kept, kinds) for key in relation.columns}
     own = {} if unit is None else {unit: kept[unit]}
     return replace(source, table=kept.select(**(own | columns)))
+
+
+def with_windows(relation: Windowed, source: Source, unit: str | None) -> Source:
+    """Return rows that belong to someone, with windows over those of their unit; rows that tie in a window's order come
+    by their other columns, and rows that are alike in all of them may stand for each other."""
+    if unit is None:
+        raise TypeError("a table whose rows are their own units has no windows over a unit's rows")
+    kinds = kinds_of(source)
+    kept = rows_of_units(source.table, unit, relation.where, kinds)
+    who = plain_unit(unit_value(kept, unit, kinds))
+    names = [name for name in kept.columns if relation.columns is None or name in {*relation.columns, unit}]
+    columns = {name: kept[name] for name in names}
+    return replace(
+        source,
+        table=kept.select(**columns, **{each.name: unit_window(each, kept, kinds, who) for each in relation.windows}),
+    )
+
+
+def unit_window(each: UnitWindow, rows: sql.Relation, kinds: Mapping[str, Kind], who: sql.Typed) -> sql.Typed:
+    """Return a window's value in every row, from the rows of `who` alone."""
+    order = [
+        to_sql(by.expression, rows, kinds).ordered(descending=by.descending, nulls_first=by.nulls_first)
+        for by in each.order
+    ]
+    order += [] if each.kind in ("rank", "dense_rank") else ties_by(rows, kinds)
+    seen = sql.window(group_by=[who, *(to_sql(key, rows, kinds) for key in each.keys)], order_by=order)
+    if each.expression is None:
+        return sql.function(each.kind, "int64")().over(seen)
+    value = to_sql(each.expression, rows, kinds)
+    away = [each.offset] if each.kind in ("lag", "lead") else []
+    return sql.function(each.kind, str(value.type()))(value, *away).over(seen)
+
+
+def ties_by(rows: sql.Relation, kinds: Mapping[str, Kind]) -> list[sql.Typed]:
+    """Return what decides between rows that tie in a window's order: all other columns of the question."""
+    return [to_sql(Column(name), rows, kinds) for name in rows.columns if name in kinds]
 
 
 def some_units(relation: SomeUnits, source: Source, unit: str | None) -> Source:

@@ -81,6 +81,7 @@ from tacit.query.nodes import (
     UnitAggregate,
     Value,
     Window,
+    Windowed,
     columns_of,
     common,
     decimal,
@@ -89,7 +90,14 @@ from tacit.query.nodes import (
 )
 from tacit.query.question_json import RowsSent, question_about, question_from, question_record
 from tacit.query.ranges import ends_of, with_bounds, with_ranges
-from tacit.query.relations import declaration_of, narrowed, no_more_rows_than, relation_mark, unit_aggregate_kind
+from tacit.query.relations import (
+    UnitWindow,
+    declaration_of,
+    narrowed,
+    no_more_rows_than,
+    relation_mark,
+    unit_aggregate_kind,
+)
 from tacit.query.spans import (
     AnswerSpan,
     Moves,

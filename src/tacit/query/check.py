@@ -29,6 +29,7 @@ from tacit.query.nodes import (
     UnitOutput,
     Value,
     Window,
+    Windowed,
     columns_of,
     kind_of_column,
     reordered,
@@ -247,8 +248,17 @@ def _unit_aggregate(aggregate: UnitAggregate, declaration: Declaration, kinds: C
     return aggregate
 
 
+def check_windows(relation: Windowed) -> Windowed:
+    """Return rows with windows over each unit's own rows, if there are not too many of them."""
+    if _depth(relation) > RELATIONS_DEEP_MAX or len(relation.windows) > OUTPUTS_MAX:
+        raise QueryRefused(f"a subquery has at most {OUTPUTS_MAX} windows, and few inside others\nhint: ask for fewer")
+    for part in (part for window in relation.windows for part in window.parts):
+        limit_expression(part)
+    return relation
+
+
 def _depth(relation: Relation) -> int:
-    return isinstance(relation, PerUnit) + max(map(_depth, sources_of(relation)), default=0)
+    return isinstance(relation, PerUnit | Windowed) + max(map(_depth, sources_of(relation)), default=0)
 
 
 def _row(expression: Expression, declaration: Declaration, kinds: ColumnKinds) -> Expression:

@@ -28,6 +28,7 @@ from tacit.query.nodes import (
     RowWise,
     SomeUnits,
     TableRows,
+    Windowed,
     free_name,
     sources_of,
 )
@@ -263,7 +264,7 @@ def _stored_column(relation: Relation, column: str) -> tuple[str, str] | None:
         found = next((each for each in relation.columns if each.name == column), None)
         side = relation.left if found is None or found.side == "left" else relation.right
         return None if found is None else _stored_column(side, found.column)
-    return _stored_column(relation.source, column) if isinstance(relation, Marked | SomeUnits) else None
+    return _stored_column(relation.source, column) if isinstance(relation, Marked | SomeUnits | Windowed) else None
 
 
 def _refuse_units(left: Side, right: Side) -> None:
@@ -434,6 +435,9 @@ def _match_line(relation: Relation) -> str | None:
     if isinstance(relation, PerUnit):
         by = ", ".join(["each unit", *(show(key.expression) for key in relation.keys)])
         return f"Rows by unit: one for {by}, made of the unit's own rows. Stability: 1 unit."
+    if isinstance(relation, Windowed):
+        made = ", ".join(dict.fromkeys(each.kind.upper() for each in relation.windows))
+        return f"{made} over the rows of each unit: from the unit's own rows. Stability: 1 unit."
     if isinstance(relation, Marked):
         match, public = _named_side(relation.others, relation.on)
         whose = "the row alone" if public else "the unit's own rows"

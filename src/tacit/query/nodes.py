@@ -10,10 +10,14 @@ from datetime import date, datetime
 from fractions import Fraction
 from itertools import pairwise
 from math import isfinite
+from typing import TYPE_CHECKING
 from typing import Literal as OneOf
 
 from tacit.errors import QueryRefused
 from tacit.tables import ColumnFacts
+
+if TYPE_CHECKING:
+    from tacit.query.relations import UnitWindow
 
 # The nodes of a row expression. A decimal is an exact base-ten number; an int or decimal never becomes a float unasked.
 Type = OneOf["bool", "int", "float", "decimal", "text", "date", "timestamp", "null"]
@@ -337,6 +341,16 @@ class Marked:
     columns: tuple[str, ...] | None = field(default=None, repr=False)  # the needed columns of `source`; None: all
 
 
+@dataclass(frozen=True)
+class Windowed:
+    """The rows of `source` that satisfy a condition, with windows over each unit's own rows as columns."""
+
+    source: "Relation"
+    windows: "tuple[UnitWindow, ...]"
+    where: Expression | None = None
+    columns: tuple[str, ...] | None = field(default=None, repr=False)  # the needed columns of `source`; None: all
+
+
 # A salted hash puts every unit at one of this many places.
 PLACES = 1 << 32
 
@@ -359,7 +373,7 @@ class SomeUnits:
     needed: tuple[str, ...] | None = field(default=None, repr=False)  # columns of `source` that go on; None: all
 
 
-Relation = TableRows | PerUnit | PublicRows | RowWise | Join | Marked | SomeUnits
+Relation = TableRows | PerUnit | PublicRows | RowWise | Join | Marked | SomeUnits | Windowed
 
 
 def sources_of(relation: Relation) -> "tuple[Relation, ...]":

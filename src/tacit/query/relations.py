@@ -7,8 +7,9 @@ needs a record in `nodes.py`, a line in `declaration_of`, and its rows in `engin
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Literal as OneOf
 from typing import assert_never
 
 from tacit.errors import QueryRefused
@@ -25,6 +26,7 @@ from tacit.query.nodes import (
     Key,
     Kind,
     Marked,
+    Ordering,
     PerUnit,
     PublicRows,
     Relation,
@@ -34,6 +36,7 @@ from tacit.query.nodes import (
     UnitAggregate,
     UnitOutput,
     Value,
+    Windowed,
     columns_of,
     decimal,
     free_name,
@@ -58,6 +61,26 @@ SQL_NAMES: Mapping[str, str] = {
 }
 NAME_MOST = 48
 Range = tuple[Fraction, Fraction]
+
+
+UnitWindowKind = OneOf["row_number", "rank", "dense_rank", "lag", "lead", "first_value"]
+
+
+@dataclass(frozen=True)
+class UnitWindow:
+    """A column of each row, from the rows of its unit with equal keys, in an order that ties do not leave open."""
+
+    name: str
+    kind: UnitWindowKind
+    order: tuple[Ordering, ...]
+    keys: tuple[Expression, ...] = ()
+    expression: Expression | None = None
+    offset: int = 1  # of lag and lead: how many rows away
+
+    @property
+    def parts(self) -> tuple[Expression, ...]:
+        own = () if self.expression is None else (self.expression,)
+        return (*own, *self.keys, *(each.expression for each in self.order))
 
 
 def relation_mark(relation: Relation) -> str:
@@ -90,6 +113,11 @@ def narrowed(relation: Relation, needed: Collection[str], unit: str | None) -> R
         outputs = tuple(output for output in relation.outputs if output.name in wanted)
         smaller = replace(relation, outputs=outputs)
         return replace(smaller, source=inner(relation.source, expressions_of(smaller)))
+    if isinstance(relation, Windowed):
+        windows = tuple(each for each in relation.windows if each.name in wanted)
+        going = tuple(sorted(wanted - {each.name for each in relation.windows}))
+        parts = [relation.where, *(part for each in windows for part in each.parts), *map(Column, going)]
+        return replace(relation, source=inner(relation.source, parts), windows=windows, columns=going)
     if isinstance(relation, Marked):
         passed = [Column(name) for name in wanted if name != relation.name]
         source = inner(relation.source, [*passed, *(here for here, _ in relation.on)])
@@ -135,6 +163,8 @@ def declaration_of(relation: Relation, declarations: Mapping[str, Declaration]) 
         return replace(inner, columns=columns, rows=None, population=people)
     if isinstance(relation, Marked):
         return marked_declaration(relation, inner)
+    if isinstance(relation, Windowed):
+        return windowed_declaration(relation, inner)
     assert_never(relation)
 
 
@@ -201,6 +231,26 @@ def unit_declaration(relation: PerUnit, inner: Declaration) -> Declaration:
         rows=None,
         most_rows_per_unit=1 if alone else inner.most_rows_per_unit,
     )
+
+
+def windowed_declaration(relation: Windowed, inner: Declaration) -> Declaration:
+    """Return the public facts about rows with windows over their unit's own rows."""
+    kinds = column_kinds(inner)
+    kept = {
+        name: facts for name, facts in inner.columns.items() if relation.columns is None or name in relation.columns
+    }
+    made = {each.name: _window_facts(each, inner, kinds) for each in relation.windows}
+    return replace(inner, columns={**kept, **made}, rows=None)
+
+
+def _window_facts(window: UnitWindow, inner: Declaration, kinds: Mapping[str, Kind]) -> ColumnFacts:
+    if window.expression is None:
+        most = inner.most_rows_per_unit
+        between = None if most is None or most < 2 else (Fraction(1), Fraction(most))
+        return replace(facts_of_kind(INT, between), least=Fraction(1))
+    kind = kind_of(window.expression, kinds)
+    declared = range_of(window.expression, inner.columns, kinds) if kind.is_number else None
+    return facts_of_kind(kind, declared)
 
 
 def _least(aggregate: UnitAggregate, inner: Declaration, kinds: Mapping[str, Kind]) -> Fraction | None:

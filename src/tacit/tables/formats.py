@@ -57,6 +57,7 @@ from tacit.typed_sql import quoted, text_of
 
 OURS = "protected"
 PARQUET = {".parquet", ".pq"}
+REMOTE = ("s3://", "gs://", "https://", "http://")
 POSTGRES = ("postgresql://", "postgres://")
 SPARK = ("spark://", "sc://")
 CSV = {".csv", ".tsv", ".txt"}
@@ -184,6 +185,13 @@ def _opened(source: Any, written: Mapping[str, WrittenFacts]) -> Source:
             raise InvalidParameter("a path must be text, not bytes\nhint: os.fsdecode(path)")
         if path.lower().startswith(POSTGRES):
             return in_our_engine(Own(partial(_postgres().into, _postgres().table_at(path))), written)
+        if path.lower().startswith(REMOTE):
+            return in_our_engine(Own(_remote().remote_files(path).into), written)
+        if "://" in path:  # its rest may have a password
+            raise QueryRefused(
+                f"addresses of {path.partition('://')[0]}:// are not read\nhint: give s3://, gs://, https://,"
+                " postgresql:// or spark://; of another database, its rows as a frame or a Parquet file"
+            )
         return _from_files(path, written)
     if is_ibis(source):
         return _from_stored(stored_table(named_by_ibis(source)), written, stem="data")
@@ -220,6 +228,17 @@ def _postgres() -> Any:
             "tables of a PostgreSQL server need a package that is not installed\nhint: pip install 'tacit[postgres]'"
         ) from None
     return postgres_table
+
+
+def _remote() -> Any:
+    """Return the module that reads files at an address; its package comes with an extra."""
+    try:
+        from tacit.tables import remote_files
+    except ModuleNotFoundError:
+        raise QueryRefused(
+            "files at an address need a package that is not installed\nhint: pip install 'tacit[remote]'"
+        ) from None
+    return remote_files
 
 
 def in_our_engine(own: Own, written: Mapping[str, WrittenFacts], *, streams: bool = False) -> Source:
@@ -396,7 +415,12 @@ def read_csv(backend: Any, paths: Sequence[str], *, name: str) -> None:
     if any(header != headers[0] for header in headers):
         raise QueryRefused("these CSV files do not have the same first line\nhint: give files with the same columns")
     names, delimiter = headers[0]
-    backend.con.execute(f"CREATE TEMP VIEW {quoted(name)} AS {_fields(_lines(paths), names, delimiter)}")
+    backend.con.execute(f"CREATE TEMP VIEW {quoted(name)} AS {csv_rows(paths, names, delimiter)}")
+
+
+def csv_rows(paths: Sequence[str], names: Sequence[str], delimiter: str) -> str:
+    """Return the SELECT of the rows of CSV files with these names in their first line."""
+    return _fields(_lines(paths), names, delimiter)
 
 
 def read_header(path: str) -> tuple[tuple[str, ...], str]:
@@ -488,18 +512,20 @@ def open_parquet(backend: sql.Connection, paths: Sequence[str], *, name: str) ->
         columns_read = ", ".join(quoted(each.name) for each in readings if each.name in by_engine)
         rows = f"read_parquet([{listed}], hive_partitioning = false)"
         backend.con.execute(f"CREATE TEMP VIEW {NATIVE}_{name} AS SELECT {columns_read} FROM {rows}")  # noqa: S608
-    return hand(backend, name, partial(_batches, paths), readings, by_engine), others
+    return hand(backend, name, partial(batches_of, paths), readings, by_engine), others
 
 
-def _batches(paths: Sequence[str], readings: Sequence[CellReading]) -> Iterator[pa.RecordBatch]:
+def batches_of(paths: Sequence[Any], readings: Sequence[CellReading]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of these columns of Parquet files, each a path or an object at an address."""
     names = [each.name for each in readings]
     for path in paths:
         with _parquet_file(path) as file:
             yield from (batch.select(names) for batch in file.iter_batches(BATCH_ROWS, columns=names))
 
 
-def _parquet_file(path: str) -> pq.ParquetFile:
-    return pq.ParquetFile(path, coerce_int96_timestamp_unit="us")
+def _parquet_file(path: Any) -> pq.ParquetFile:
+    is_remote = not isinstance(path, str)
+    return pq.ParquetFile(path.opened() if is_remote else path, coerce_int96_timestamp_unit="us", pre_buffer=is_remote)
 
 
 def _refuse_other_schemas(paths: Sequence[str]) -> None:
@@ -515,7 +541,7 @@ def _refuse_other_schemas(paths: Sequence[str]) -> None:
                 )
 
 
-def schema_of(path: str) -> tuple[dict[str, CellReading | str], frozenset[str]]:
+def schema_of(path: Any) -> tuple[dict[str, CellReading | str], frozenset[str]]:
     """Return how each column of a file is read (its type, if it cannot be), and the columns the engine may read."""
     with _parquet_file(path) as file:
         leaves = [file.schema.column(index) for index in range(len(file.schema))]

@@ -248,6 +248,11 @@ class Typed:
         """Return an aggregate of the rows of a window, in every row."""
         return Typed((self, *window.pieces), self.dtype)
 
+    def ordered(self, *, descending: bool, nulls_first: bool) -> "Typed":
+        """Return this value for the order of a window."""
+        direction = f" {'DESC' if descending else 'ASC'} NULLS {'FIRST' if nulls_first else 'LAST'}"
+        return Ordered((self, direction), self.dtype)
+
 
 Method = Callable[..., Typed]
 
@@ -453,6 +458,12 @@ class Ranked(Typed):
         return Typed((f"({self.function}()", *window.pieces, " - 1)"), INT64)
 
 
+class Ordered(Typed):
+    """A value in the order of a window, with its direction, and the end at which NULL is."""
+
+    __slots__ = ()
+
+
 class WindowValue:
     """The rows that are seen together, and their order: NULL comes last, whatever a connection is set to."""
 
@@ -463,7 +474,8 @@ class WindowValue:
         if group_by:
             pieces += ["PARTITION BY ", *commas([_by_name(each) for each in group_by])]
         for index, each in enumerate(order_by):
-            pieces += [", " if index else " ORDER BY ", _by_name(each), " ASC NULLS LAST"]
+            written = each.pieces if isinstance(each, Ordered) else (_by_name(each), " ASC NULLS LAST")
+            pieces += [", " if index else " ORDER BY ", *written]
         self.pieces: tuple[str | Typed, ...] = (*pieces, ")")
 
 

@@ -147,3 +147,20 @@ def shared_is_nobodys() -> Iterator[None]:
 
     with planted("joined_with_owners", _pairs_changed(alone)):
         yield
+
+
+@mutant("windows over everybody", killed_by="S73", published="ROW_NUMBER() OVER (ORDER BY x): a rank among all people")
+@contextmanager
+def windows_over_everybody() -> Iterator[None]:
+    """A window's partition lacks the unit."""
+    window, sql = original("unit_window"), original("typed SQL")
+    with planted("unit_window", lambda each, rows, kinds, _: window(each, rows, kinds, sql.literal(0))):
+        yield
+
+
+@mutant("ties as they come", killed_by="S73", published="ROW_NUMBER over ties: an engine's order decides")
+@contextmanager
+def ties_as_they_come() -> Iterator[None]:
+    """Rows that tie in a window's order come as an engine meets them."""
+    with planted("ties of a window", lambda *_: []):
+        yield

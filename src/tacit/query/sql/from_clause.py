@@ -18,6 +18,7 @@ from tacit.query.nodes import Call, Column, Expression, JoinKind, Key, renamed, 
 from tacit.query.sql.expressions import match
 from tacit.query.sql.refusals import at, inside, located, only, refusal
 from tacit.query.sql.rows import SUBQUERY, Env, RowReader, both
+from tacit.query.sql.unit_windows import is_of_one_unit, windows_of, with_unit_windows
 from tacit.query.typecheck import canonical, column_kinds
 
 # Clauses of a subquery that would make its rows depend on other people's, with a rewrite.
@@ -104,9 +105,10 @@ def _subquery(select: exp.Expr, *, names: Env, aggregated: Aggregated) -> tuple[
         return _inner(select, names, aggregated), None
     rows = from_rows(select, with_names(select, names, aggregated), aggregated)
     _refuse_mixing(select, rows)
-    for part in ("group", "having"):
+    for part in ("group", "having", "qualify"):
         if select.args.get(part):
-            raise refusal(select, "EXISTS takes a SELECT without GROUP BY", "write IN (SELECT ...) with it instead")
+            reason = "EXISTS takes a SELECT without GROUP BY and QUALIFY"
+            raise refusal(select, reason, "write IN (SELECT ...) with it instead")
     where = select.args.get("where")
     return rows, None if where is None else where.this
 
@@ -149,14 +151,23 @@ def _inner(node: exp.Expr, names: Env, aggregated: Aggregated) -> RowReader:
     if where is not None:
         rows = rows.filtered(rows.condition(where.this))
     groups = any(node.args.get(part) for part in ("group", "having", "distinct"))
-    if groups or any(each.find(exp.AggFunc) for each in node.expressions):
+    if groups or any(isinstance(each, exp.AggFunc) for each in _outside_windows(node.expressions)):
         return aggregated(node, rows)
+    rows = with_unit_windows(windows_of(node), rows)
+    qualify = node.args.get("qualify")
+    if qualify is not None:
+        rows = rows.filtered(rows.condition(qualify.this))
     columns: dict[str, Expression] = {}
     for name, expression, at_node in projected(node, rows):
         if name in columns:
             refuse_twice(at_node, [*columns, name])
         columns[name] = expression
     return replace(rows, columns=columns, tables={}, title=SUBQUERY)
+
+
+def _outside_windows(nodes: Iterable[exp.Expr]) -> Iterator[exp.Expr]:
+    for node in nodes:
+        yield from node.walk(prune=lambda each: isinstance(each, exp.Window))
 
 
 def projected(select: exp.Select, rows: RowReader) -> Iterator[tuple[str, Expression, exp.Expr]]:
@@ -208,18 +219,23 @@ def _refuse_mixing(select: exp.Select, rows: RowReader) -> None:
         if not part or name in _ALLOWED:
             continue
         node = part[0] if isinstance(part, list) else part
+        if name == "qualify" and not any(select.args.get(part) for part in ("group", "having", "distinct")):
+            continue
         word, reason, way = _MIXING.get(name, (name.strip("_").upper(), "it is outside the language", "leave it out"))
         unit = rows.unit_name or rows.unit or "the unit"
         where = located(node, select) if isinstance(node, exp.Expr) else select
         raise refusal(where, f"{word} inside a subquery is refused: {reason}", way.format(unit=unit))
-    for window in select.find_all(exp.Window):
+    grouped = any(select.args.get(part) for part in ("group", "having", "distinct"))
+    for window in windows_of(select, everywhere=True):
+        if not grouped and is_of_one_unit(window, rows):
+            continue
         unit = rows.unit_name or rows.unit or "the unit"
         word = window.this.sql_name() if isinstance(window.this, exp.Func) else "a window"
         way = (
-            f"GROUP BY {unit} aggregates each one's rows: SELECT {unit}, MIN(x) AS first, MAX(x) AS last, COUNT(*) AS"
-            " n; in the outermost SELECT windows are over the rows of the answer"
+            f"PARTITION BY {unit} compares each one's rows alone; GROUP BY {unit} aggregates them; in the outermost"
+            " SELECT windows are over the rows of the answer"
         )
-        raise refusal(window, f"{word} OVER (...) inside a subquery compares rows, and is not in the language", way)
+        raise refusal(window, f"{word} OVER (...) inside a subquery compares rows of different people", way)
 
 
 def refuse_twice(node: exp.Expr, names: list[str]) -> None:
