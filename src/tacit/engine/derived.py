@@ -298,7 +298,7 @@ def with_windows(relation: Windowed, source: Source, unit: str | None) -> Source
     """Return rows that belong to someone, with windows over those of their unit; rows that tie in a window's order come
     by their other columns, and rows that are alike in all of them may stand for each other."""
     if unit is None:
-        raise TypeError("a table whose rows are their own units has no windows over a unit's rows")
+        raise TypeError("a window over a unit's rows needs a column of units")
     kinds = kinds_of(source)
     kept = rows_of_units(source.table, unit, relation.where, kinds)
     who = plain_unit(unit_value(kept, unit, kinds))
