@@ -18,8 +18,8 @@ from bench.questions.remembered import about
 from bench.questions.tables import Table
 from tacit import ROW
 from tacit.answer.columns import noisy_columns
-from tacit.asking.verbs import rows_most
 from tacit.asking.learned import USUAL, _numbers_of, next_facts
+from tacit.asking.verbs import rows_most
 from tacit.errors import QueryRefused
 from tacit.exact import ExactTable
 from tacit.forecast import refuse_useless
