@@ -19,7 +19,7 @@ Pair = tuple[int, int]
 # Whole weights of chosen pairs have squares that add up to this one's at most.
 PAIR_WEIGHT = 1 << 10
 # Cells of a clique: more where noise is small, since a larger table is then worth its cells.
-CELLS_LEAST, CELLS_MOST = 6_000, 40_000
+CELLS_LEAST, CELLS_MOST = 6_000, 60_000
 USUAL_PAIRS, CLEAR_CUBED = 36, 60_000
 # Pairs with the target count this many times.
 TARGET_TIMES = 2.0
