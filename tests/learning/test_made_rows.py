@@ -222,7 +222,7 @@ def test_a_file_of_texts_is_refused_with_the_way_to_declare_types(tmp_path):
 def test_columns_that_too_few_people_have_are_refused_in_words_about_what_was_found():
     """Noise alone would have to make y's range: at epsilon 10^4 that has a probability below 1e-9."""
     rows = pa.table({"person": pa.array([], pa.int64()), **{name: pa.array([], pa.float64()) for name in ("x", "y")}})
-    with pytest.raises(tacit.QueryRefused, match=r"declared or were found; this request spent ε = .* on facts"):
+    with pytest.raises(tacit.QueryRefused, match=r"fewer than two columns are left; .* spent ε = .* on facts"):
         table(rows=rows, columns={"x": {"between": (0, 1)}}).synthesize(epsilon=10**4, columns=["x", "y"])
 
 

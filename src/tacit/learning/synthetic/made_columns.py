@@ -239,10 +239,7 @@ def made_columns(
     """Return the columns to make, and the coarse cells that wide ones are counted in too; refuse others in words."""
     declaration = table.frame.declaration
     if len(names) < 2:
-        raise QueryRefused(
-            "made-up rows need at least two columns whose range or keys are declared or were found"
-            "\nhint: columns=['age', 'ward'], declare their ranges and keys, or give more epsilon to learn them"
-        )
+        raise InvalidParameter("made-up rows need at least two columns\nhint: columns=['age', 'ward']")
     if len(names) > COLUMNS_MOST:
         raise QueryRefused(
             f"{len(names)} columns are more than the {COLUMNS_MOST} that rows are made of at once, and each takes a"
