@@ -129,7 +129,8 @@ class Population(Printed):
         self, keys: Mapping[str, Sequence[Any]], found: Mapping[str, tuple[NoisyColumn, Floats]], level: Fraction
     ) -> None:
         self._columns: dict[str, Sequence[Any]] = dict(keys)
-        self._keys, self._names, self.confidence = tuple(keys), tuple(found), level
+        self._keys, self._names = tuple(keys), tuple(found)
+        self.confidence: Fraction = level
         for name, (column, noise) in found.items():
             ends = {"": column.values, "_low": column.low, "_high": column.high, "_noise": noise.tolist()}
             self._columns |= {f"{name}{end}": values for end, values in ends.items()}
