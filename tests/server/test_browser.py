@@ -376,6 +376,7 @@ EVERYWHERE += (
     "/ledger",
     "/ledger/1",
     "/declare",
+    "/sql",
     "/tables/visits/grants?epsilon=1",
     "/tables/visits/facts",
     "/theory",

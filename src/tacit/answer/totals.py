@@ -32,7 +32,6 @@ LEFT_ALONE = "Totals have separate noise, and do not add up."
 
 # Errors are rounded up to this number of steps an octave, so that numbers with nearly the same error share their work.
 STEPS_AN_OCTAVE = 24
-WATER_ROUNDS = 64
 CELLS_AT_ONCE = 1 << 15
 REMAINDER_STEPS = (1 << 16) - 1
 KNOWN = 1e-18  # the variance of a number that is public, beside that of one cell's noise

@@ -55,7 +55,6 @@ COMPARISONS = {
     "empty": ("is empty", "{x} IS NULL"),
     "given": ("is not empty", "{x} IS NOT NULL"),
 }
-WITHOUT_VALUE = ("empty", "given")
 WITHOUT_COLUMN = ("count", "people")
 ANY_COLUMN = ("filled", "distinct")
 NUMBERS = frozenset({"int", "float", "decimal"})
