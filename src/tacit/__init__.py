@@ -169,3 +169,10 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     return sorted([*__all__, "__version__"])
+
+
+def load_ipython_extension(shell: object) -> None:
+    """Add `%tacit` and `%%tacit` to a notebook: what `%load_ext tacit` calls."""
+    from tacit.remote import load_notebook
+
+    load_notebook(shell)

@@ -24,6 +24,19 @@ with provisionalcompleter():
                 break
         print(words, *offered)
 """
+MAGIC_TAB = """
+from IPython.core.completer import provisionalcompleter
+with provisionalcompleter():
+    asked = "%%tacit survey --epsilon 1\\nSELECT "
+    for text in ("%%tacit sur", "%%tacit survey --ep", asked + "reg", asked.rstrip("CT ")):
+        print(*[each.text for each in get_ipython().Completer.completions(text, len(text))])
+"""
+SLOW = """
+import time
+from tacit.remote.notebook import progress
+with progress("asking survey"):
+    time.sleep(1.2)
+"""
 CELLS = {
     "no widgets": WITHOUT_WIDGETS,
     "first block": FIRST_BLOCK,
@@ -34,6 +47,14 @@ CELLS = {
     "tab": TAB,
     "bare meaning": "tacit.explain(1)",
     "bare left": "survey.left",
+    "load": "%load_ext tacit\n%tacit",
+    "magic": "%%tacit survey --epsilon 0.5 --to counts\nSELECT region, COUNT(*) AS n FROM survey GROUP BY region",
+    "kept": "print(list(counts.to_pandas().columns), counts.facts.loss['text'])",
+    "magic plan": "%%tacit survey --plan --epsilon 0.1\nSELECT COUNT(*) AS n FROM survey WHERE hours > 40",
+    "magic spends": "%%tacit survey\nSELECT COUNT(*) FROM survey",
+    "magic unknown": "%%tacit surveys --epsilon 1\nSELECT COUNT(*) FROM survey",
+    "magic tab": MAGIC_TAB,
+    "magic progress": SLOW,
     "odd names": "import pandas\nodd = pandas.DataFrame({'person': range(500), '<b>': ['CA', 'NY'] * 250})\n"
     "tacit.table(odd, name='odd', unit='person', ledger=':memory:', budget=tacit.epsilon(9), groups_per_unit=1,\n"
     "            rows_per_unit=1).group_by('<b>', keys=['<i>', '\\x1b[31m']).count().answer(epsilon=1)",
@@ -117,3 +138,29 @@ def test_names_and_keys_of_others_are_shown_and_neither_run_nor_obeyed(shown):
     assert "<b>" not in output.data["text/html"]
     assert "\x1b" not in "".join(output.data.values())
     assert "\\x1b[31m" in output.data["text/plain"]
+
+
+def test_a_cell_of_sql_is_a_question_with_a_plan_and_an_answer(shown):
+    (left,) = shown["load"]
+    assert left.data["text/plain"].startswith("survey: ε = ")
+    answer = next(output for output in shown["magic"] if output.output_type == "execute_result")
+    assert "north" in answer.data["text/plain"]
+    assert streamed(shown["kept"]).startswith("['region', 'n', 'n_low', 'n_high'] ε = 0.5")
+    (plan,) = shown["magic plan"]
+    assert plan.data["text/plain"].startswith("Plan for survey")
+
+
+def test_a_cell_that_cannot_be_asked_says_how(shown):
+    (spends,), (unknown,) = shown["magic spends"], shown["magic unknown"]
+    assert spends.ename == unknown.ename == "InvalidParameter"
+    assert "--epsilon 1, or --plan, which is free" in spends.evalue
+    assert "did you mean 'survey'" in unknown.evalue
+
+
+def test_tab_in_a_cell_of_sql_offers_tables_options_and_columns(shown):
+    assert streamed(shown["magic tab"]).splitlines() == ["survey", "--epsilon", "region", "SELECT"]
+
+
+def test_a_question_that_takes_long_has_a_line_of_progress_that_goes_away(shown):
+    (line,) = [output for output in shown["magic progress"] if output.output_type == "display_data"]
+    assert line.data["text/plain"] == ""
