@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
+import tacit
 from tacit.tables.catalog import catalog_from
 from tests.changes import PROJECT
 from tests.server.conftest import write_folder
@@ -132,6 +133,12 @@ def test_the_chart_renders_to_a_server_without_rights_that_encrypts() -> None:
     assert list(file.tables) == ["visits"]
     used = set(re.findall(r"\.Values\.(\w+)", "".join(path.read_text() for path in CHART.rglob("*.yaml"))))
     assert used == set(VALUES)
+
+
+def test_the_chart_and_the_client_in_r_have_the_products_version() -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    assert chart["appVersion"] == chart["version"] == VALUES["image"].partition(":")[2] == tacit.__version__
+    assert f"\nVersion: {tacit.__version__}\n" in (PROJECT / "clients" / "r" / "DESCRIPTION").read_text()
 
 
 def test_a_value_of_the_chart_stays_a_value() -> None:
