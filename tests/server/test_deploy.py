@@ -159,3 +159,15 @@ def test_the_unit_has_no_rights_and_is_read_by_systemd(tmp_path: Path) -> None:
     unit.write_text(re.sub(r"ExecStart=\S+", "ExecStart=/bin/true", UNIT))
     done = subprocess.run(["systemd-analyze", "verify", str(unit)], capture_output=True, text=True, check=False)
     assert not [line for line in done.stderr.splitlines() if "tacit.service" in line], done.stderr
+
+
+@pytest.mark.far
+def test_the_files_that_the_image_copies_make_the_package(tmp_path: Path) -> None:
+    for rest in re.findall(r"^COPY (?!--from)(.+)$", DOCKERFILE, re.MULTILINE):
+        for word in rest.split()[:-1]:
+            copy = shutil.copytree if (PROJECT / word).is_dir() else shutil.copy
+            copy(PROJECT / word, tmp_path / word)
+    words = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(tmp_path / "made"), "."]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert [path.name for path in (tmp_path / "made").iterdir()] == [f"tacit-{tacit.__version__}-py3-none-any.whl"]
