@@ -57,7 +57,7 @@ class TacitMagic:
         if table is None:
             known = ", ".join(self._tables()) or "none yet"
             raise InvalidParameter(
-                f"there is no table in a variable '{given.table}'{did_you_mean(given.table, list(self._tables()))}"
+                f"a table is missing in the variable '{given.table}'{did_you_mean(given.table, list(self._tables()))}"
                 f"\nhint: the tables here are: {known}; visits = tacit.table(...) makes one"
             )
         question = table.sql(cell.strip())

@@ -35,7 +35,7 @@ class StatementResult:
         missing = next((column for _, column in shown if column not in places), None)
         if missing is not None:
             raise QueryRefused(
-                f"the answer has no column '{missing[:60]}'\nhint: leave it out; a text or a key has no interval"
+                f"a column is missing in the answer: '{missing[:60]}'\nhint: leave it out; only numbers have intervals"
             )
         columns = [(name, self.columns[places[column]][1]) for name, column in shown]
         return replace(self, columns=columns, rows=[[row[places[column]] for _, column in shown] for row in self.rows])
