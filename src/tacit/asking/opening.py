@@ -165,8 +165,9 @@ def declared(
     """Return a source and what is declared of it, held against its schema; no row is read and no ledger is opened."""
     opened = open_source(source, read_columns(columns), spark=spark)
     owners = None
-    if isinstance(unit, Table | tuple):
-        other, theirs = (unit.session.engine.source, unit.session.declaration) if isinstance(unit, Table) else unit
+    owner = (unit.session.engine.source, unit.session.declaration) if isinstance(unit, Table) else unit
+    if isinstance(owner, tuple) and len(owner) == 2 and isinstance(owner[1], Declaration):  # a catalog opened it
+        other, theirs = owner
         opened, owners = owned_source(opened, via, other, theirs, block=block, neighbours=neighbours)
         unit, neighbours = str(theirs.unit), theirs.neighbours
     elif via is not None:

@@ -48,6 +48,7 @@ def search_models(seed: object, found: Found, *, asked: str, likes: Likes = SMAL
     """Ask for one model of one made-up world, and add what is found to `found`; a seed gives the same each time."""
     choose = Chooser(f"models {seed}")
     rows_are_units, neighbours = choose.number(5) == 0, choose.one(NEIGHBOURS)
+    rows_are_units = rows_are_units and asked != "made-up rows of people"  # which need several rows of a person
     made = world_of_rows if rows_are_units else _world
     world = made(choose, likes, columns=COLUMNS)
     declared = {"neighbours": neighbours} | ({"unit": ROW} if rows_are_units else {})

@@ -63,8 +63,10 @@ def people_design(
         raise QueryRefused(
             "each row of this table is a person of its own, so no rows are held together\nhint: leave once out"
         )
-    if isinstance(once, str):
+    if not isinstance(once, list | tuple) or not all(isinstance(name, str) for name in once):
         raise InvalidParameter("once must be a list of names\nhint: once=['age', 'sex']")
+    if not isinstance(order, str | None):
+        raise InvalidParameter(f"order must be the name of a column, not {type(order).__name__}\nhint: order='day'")
     for name in (*once, *([] if order is None else [order])):
         if name not in names:
             raise QueryRefused(
