@@ -75,11 +75,11 @@ class Book:
         return self.people.get(secret)
 
     def holder(self, id: str) -> Person | None:
-        return self.people.get(id)
+        return self.people.get(f"tacit_{id}")
 
     def scram(self, name: str) -> ScramKeys:
         own = {secret for secret, person in self.people.items() if name_key(person.name or "") == name_key(name)}
-        return ScramKeys(scram_salt(name), {secret: scram_keys(secret, name) for secret in own})
+        return ScramKeys(scram_salt(name), {each.removeprefix("tacit_"): scram_keys(each, name) for each in own})
 
 
 @cache
