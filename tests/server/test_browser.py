@@ -216,7 +216,7 @@ def test_a_stranger_declares_a_table_lets_an_analyst_in_and_there_is_a_first_ans
     curator.get_by_role("link", name="Declare the first table").click()
     curator.get_by_label("Source").fill("stays.parquet")
     curator.get_by_role("button", name="Read its columns").click()
-    curator.get_by_label("Column of people (one value per person)").select_option("patient")
+    curator.get_by_label("Column of people").select_option("patient")
     curator.get_by_label("groups of ward").fill(f"east, west, north, {RUNS}")
     curator.get_by_label("ε", exact=True).fill("4")
     curator.get_by_role("button", name="Declare, for life").click()
