@@ -338,11 +338,11 @@ def certificate(
         return
     if not (what.isascii() and what.isdecimal() and len(what) <= 18) or file is not None:
         raise InvalidParameter("give the number of an answer, or verify and a file\nhint: tacit certificate 12")
-    from tacit.ledger import deployment, to_yaml
+    from tacit.ledger import deployment
 
     with opened_book(ledger, server) as opened:
         record = opened.certificate(int(what))
-    write_text(to_yaml(deployment(record)) if registry else json.dumps(record, indent=2), output)
+    write_text(deployment(record) if registry else json.dumps(record, indent=2), output)
 
 
 @with_options

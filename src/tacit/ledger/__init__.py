@@ -5,7 +5,7 @@ row is read, which charges it, and committed before its answer leaves, which sto
 """
 
 from tacit.ledger.budget import budget_from
-from tacit.ledger.certificate import deployment, to_yaml, verify_certificate
+from tacit.ledger.certificate import deployment, verify_certificate
 from tacit.ledger.chain import BEGINNING
 from tacit.ledger.charging import Learning, Receipt, StoredAnswer, StoredFact
 from tacit.ledger.entry import Entry

@@ -10,6 +10,8 @@ from fractions import Fraction
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from math import inf, nextafter
+from pathlib import Path
+from string import Template
 from typing import Any
 
 from tacit.accounting import covers
@@ -128,103 +130,41 @@ def _refused_certificate(what: str) -> LedgerError:
     return LedgerError(f"the certificate does not verify: {what}\nhint: ask for it again from the ledger's curator")
 
 
+# ---- the registry of deployments -------------------------------------------------------------------------------------
+
 _FLAVOURS = {"pure": "Pure DP", "approximate": "Approximate DP", "zcdp": "Zero-concentrated DP"}
 
 
-# ---- the registry of deployments -------------------------------------------------------------------------------------
-
-
-def deployment(certificate: Record) -> Record:
-    """Return the registry's fields for a certificate."""
-    loss = certificate["loss"]
-    table = certificate["table"]
-    kinds = sorted({event["kind"] for event in certificate["events"]})
+def deployment(certificate: Record) -> str:
+    """Return a certificate as an entry of the public registry, in YAML; the curator fills in its empty fields."""
+    loss, table = certificate["loss"], certificate["table"]
     by_epsilon = loss["epsilon"] is not None
     # noise that is not pure was charged for an epsilon and a delta, or else by its rho
     delta = from_text(loss["delta"]) + (from_text(loss["delta_noise"]) if by_epsilon else 0)
-    flavour = _FLAVOURS["zcdp" if not by_epsilon else "approximate" if delta else "pure"]
     main = "epsilon" if by_epsilon else "rho"
-    parameters = {main: _float_above(loss[main])} | ({"delta": _float_above(to_text(delta))} if delta else {})
-    return {
-        "status": "LedgerDraft",
-        "deployment": {
-            "product": {
-                "name": f"{table['name']}, answer {certificate['number']}",
-                "data_curators": [],
-                "intended_use": "",
-                "data_product_type": "Summary statistics",
-                "data_product_region": "",
-                "description": "",
-                "publication_date": certificate["time"][:10],
-                "data_product_sector": "",
-            },
-            "dp_flavor": {
-                "name": flavour,
-                "input_metric": f"units under {certificate['neighbours'] or 'add or remove'} one",
-                "bound_on_input_distance": "1",
-                "data_domain": f"table {table['table']} version {table['version']}, "
-                f"declaration {table['declaration_hash']}",
-                "unprotected_quantities": "the public part of the declaration: columns, bounds, keys",
-            },
-            "privacy_loss": {
-                "privacy_unit": str(certificate["unit"]),
-                "privacy_unit_description": f"all rows of one {certificate['unit']}",
-                "privacy_parameters": parameters,
-                "privacy_parameters_description": "only of this answer",
-            },
-            "model": {
-                "model_name": "Central",
-                "release_type": "Many releases",
-                "data_source_type": "",
-                "access_type": "Interactive",
-            },
-            "accounting": {
-                "post_processing": "",
-                "composition": "one filter fixed when the budget was declared, valid for questions chosen adaptively",
-            },
-            "implementation": {
-                "pre_processing_eda_hyperparameter_tuning": "",
-                "mechanisms": ", ".join(kinds),
-                "justification": "",
-            },
-            "resources": {
-                "sources": f"{certificate['software']}; ledger {certificate['ledger']}, entry {certificate['number']}, "
-                f"hash {certificate['chain']['answer']['hash']}",
-                "registry_authors": [],
-            },
-        },
+    amounts = {main: loss[main]} | ({"delta": to_text(delta)} if delta else {})
+    number, entry = certificate["number"], certificate["chain"]["answer"]
+    texts = {
+        "name": f"{table['name']}, answer {number}",
+        "date": certificate["time"][:10],
+        "flavour": _FLAVOURS["zcdp" if not by_epsilon else "approximate" if delta else "pure"],
+        "metric": f"units under {certificate['neighbours'] or 'add or remove'} one",
+        "domain": f"table {table['table']} version {table['version']}, declaration {table['declaration_hash']}",
+        "unit": str(certificate["unit"]),
+        "all_rows": f"all rows of one {certificate['unit']}",
+        "mechanisms": ", ".join(sorted({event["kind"] for event in certificate["events"]})),
+        "sources": f"{certificate['software']}; ledger {certificate['ledger']}, entry {number}, hash {entry['hash']}",
     }
+    written = {name: json.dumps(text, ensure_ascii=False) for name, text in texts.items()}
+    written["amounts"] = "\n      ".join(f"{name}: {_yaml_number(amount)}" for name, amount in amounts.items())
+    template = (Path(__file__).parent / "deployment.yaml").read_text(encoding="utf-8")
+    return Template(template).substitute(written)
 
 
-def to_yaml(value: Any, depth: int = 0) -> str:
-    """Return records, lists, texts and numbers as YAML.
-
-    >>> print(to_yaml({"a": {"b": "c: d", "e": 0.5}, "f": []}))
-    a:
-      b: "c: d"
-      e: 0.5
-    f: []
-    """
-    if not isinstance(value, dict):
-        return json.dumps(value, ensure_ascii=False) if isinstance(value, str | list) else _yaml_number(value)
-    lines = []
-    for name, inner in value.items():
-        if isinstance(inner, dict):
-            lines += [f"{'  ' * depth}{name}:", to_yaml(inner, depth + 1)]
-        else:
-            lines.append(f"{'  ' * depth}{name}: {to_yaml(inner)}")
-    return "\n".join(lines)
-
-
-def _float_above(text: str) -> float:
-    """Return an amount as a float that is never below it."""
-    amount = from_text(text)
-    nearest = float(amount)
-    return nearest if Fraction(nearest) >= amount else nextafter(nearest, inf)
-
-
-def _yaml_number(value: float) -> str:
-    """Return a float as YAML reads one: with a point before the exponent."""
-    text = repr(value)
+def _yaml_number(amount: str) -> str:
+    """Return an amount as a float that is never below it, as YAML reads one: with a point before the exponent."""
+    exact = from_text(amount)
+    nearest = float(exact)
+    text = repr(nearest if Fraction(nearest) >= exact else nextafter(nearest, inf))
     whole, mark, exponent = text.partition("e")
     return text if not mark or "." in whole else f"{whole}.0e{exponent}"

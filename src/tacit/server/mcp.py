@@ -42,6 +42,18 @@ _COUNT = {"type": "integer", "minimum": 1, "maximum": ROWS_SHOWN, "description":
 _MADE = {name: each.document for name, each in MADE_ROWS.items()}
 _DAYS = {name: each.document for name, each in RUNNING.items()}
 _VERBS = ("plan", "start", "step", "show")
+
+
+def _tool(
+    name: str, words: str, more: Mapping[str, Any] | None = None, needed: str = "", *, spends: bool = False
+) -> dict[str, Any]:
+    """Return a tool about a table as an agent sees it: its words, its other arguments, and the needed ones of them."""
+    schema = {"type": "object", "properties": {"table": _TABLE, **(more or {})}, "required": ["table", *needed.split()]}
+    hints = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": False}
+    annotations = hints if spends else {"readOnlyHint": True}
+    return {"name": name, "description": words, "inputSchema": schema, "annotations": annotations}
+
+
 TOOLS: tuple[dict[str, Any], ...] = (
     {
         "name": "list_tables",
@@ -49,68 +61,40 @@ TOOLS: tuple[dict[str, Any], ...] = (
         "inputSchema": {"type": "object", "properties": {}, "additionalProperties": False},
         "annotations": {"readOnlyHint": True},
     },
-    {
-        "name": "describe",
-        "description": "Describe the public facts of a table: columns, ranges, keys, unit, when answers leave.",
-        "inputSchema": {"type": "object", "properties": {"table": _TABLE}, "required": ["table"]},
-        "annotations": {"readOnlyHint": True},
-    },
-    {
-        "name": "plan",
-        "description": "Plan one SELECT: the cost and the expected error of an answer. Free; reads no row.",
-        "inputSchema": {"type": "object", "properties": {"table": _TABLE, **_QUESTION}, "required": ["table", "sql"]},
-        "annotations": {"readOnlyHint": True},
-    },
-    {
-        "name": "ask",
-        "description": "Answer one SELECT, with noise and error bars. Spends budget for good; asked again it is free.",
-        "inputSchema": {
-            "type": "object",
-            "properties": {"table": _TABLE, **_QUESTION, **_NOISE, "request_id": _KEY},
-            "required": ["table", "sql"],
-        },
-        "annotations": {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": False},
-    },
-    {
-        "name": "plan_made_rows",
-        "description": "Plan made-up rows: their noise and cost. Free; reads no row.",
-        "inputSchema": {"type": "object", "properties": {"table": _TABLE, **_MADE}, "required": ["table", "epsilon"]},
-        "annotations": {"readOnlyHint": True},
-    },
-    {
-        "name": "make_rows",
-        "description": "Make up rows that resemble the table's, from noisy counts. Spends budget for good, once: the "
-        "same call again is free, with new rows. No row is a person's.",
-        "inputSchema": {
-            "type": "object",
-            "properties": {"table": _TABLE, **_MADE, "count": _COUNT},
-            "required": ["table", "epsilon"],
-        },
-        "annotations": {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": False},
-    },
-    {
-        "name": "dummy_rows",
-        "description": "Make up rows from public facts only, to try a script: types, keys and ranges. Free.",
-        "inputSchema": {"type": "object", "properties": {"table": _TABLE, "count": _COUNT}, "required": ["table"]},
-        "annotations": {"readOnlyHint": True},
-    },
-    {
-        "name": "running",
-        "description": "A count that runs on: plan it (free), start it (spends budget for all its days), step (free: "
-        "releases the days that are over), show (free: again).",
-        "inputSchema": {
-            "type": "object",
-            "properties": {"table": _TABLE, "verb": {"type": "string", "enum": [*_VERBS]}, **_DAYS},
-            "required": ["table", "verb", "day", "until"],
-        },
-        "annotations": {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": False},
-    },
-    {
-        "name": "budget",
-        "description": "Show the amount that may still be spent on a table.",
-        "inputSchema": {"type": "object", "properties": {"table": _TABLE}, "required": ["table"]},
-        "annotations": {"readOnlyHint": True},
-    },
+    _tool("describe", "Describe the public facts of a table: columns, ranges, keys, unit, when answers leave."),
+    _tool(
+        "plan", "Plan one SELECT: the cost and the expected error of an answer. Free; reads no row.", _QUESTION, "sql"
+    ),
+    _tool(
+        "ask",
+        "Answer one SELECT, with noise and error bars. Spends budget for good; asked again it is free.",
+        {**_QUESTION, **_NOISE, "request_id": _KEY},
+        "sql",
+        spends=True,
+    ),
+    _tool("plan_made_rows", "Plan made-up rows: their noise and cost. Free; reads no row.", _MADE, "epsilon"),
+    _tool(
+        "make_rows",
+        "Make up rows that resemble the table's, from noisy counts. Spends budget for good, once: the same call again"
+        " is free, with new rows. No row is a person's.",
+        {**_MADE, "count": _COUNT},
+        "epsilon",
+        spends=True,
+    ),
+    _tool(
+        "dummy_rows",
+        "Make up rows from public facts only, to try a script: types, keys and ranges. Free.",
+        {"count": _COUNT},
+    ),
+    _tool(
+        "running",
+        "A count that runs on: plan it (free), start it (spends budget for all its days), step (free: releases the"
+        " days that are over), show (free: again).",
+        {"verb": {"type": "string", "enum": [*_VERBS]}, **_DAYS},
+        "verb day until",
+        spends=True,
+    ),
+    _tool("budget", "Show the amount that may still be spent on a table."),
 )
 
 

@@ -3,5 +3,3 @@
 from tacit.server.pages.page_look import OutsidePages, page
 from tacit.server.pages.page_routes import add_pages, problem_page
 from tacit.server.pages.visits import Visits
-
-__all__ = ["OutsidePages", "Visits", "add_pages", "page", "problem_page"]

@@ -1,4 +1,4 @@
 """PostgreSQL's protocol, by hand: the same desk, tokens, clock and ledger as over HTTP, for psql and BI tools."""
 
-from tacit.server.postgres.catalog_tables import DATABASE as DATABASE
-from tacit.server.postgres.door import Door as Door
+from tacit.server.postgres.door import Door
+from tacit.server.postgres.public_catalog import DATABASE

@@ -7,7 +7,7 @@ from typing import Any
 
 from tacit.errors import InvalidParameter, did_you_mean
 from tacit.options import FLAGS, OPTIONS, SPENDING, read_value
-from tacit.server.postgres.catalog_tables import VERSION
+from tacit.server.postgres.public_catalog import VERSION
 
 OURS = "tacit."
 SETTINGS_MAX = 100
