@@ -140,6 +140,12 @@ def test_a_name_that_other_libraries_have_is_answered_with_the_word_for_it():
         ("groupby", "group_by"),
         ("head", "rows are protected"),
         ("budget", r"\.left"),
+        ("pivot_table", "pivot the answer"),
+        ("dtypes", r"describe\(\)"),
+        ("dropna", "IS NOT NULL"),
+        ("sort_values", "sort the answer"),
+        ("summarise", "agg"),
+        ("x", r"it with \.mean\('x'\)"),
         ("cuont", "count"),
     ]:
         with pytest.raises(tacit.TacitError, match=word):
@@ -163,6 +169,8 @@ def test_agg_says_how_aggregates_are_written():
     for given in ({"amount": "mean"}, "mean", ("n", tacit.count())):
         with pytest.raises(tacit.InvalidParameter, match=r"agg\(tacit.mean"):
             table().agg(given)
+    with pytest.raises(tacit.InvalidParameter, match=r"agg\(tacit.mean\('amount'\), tacit.max\('x'\)\)"):
+        table().agg({"amount": "mean", "x": ["max", "first"], 3: []})
     with pytest.raises(tacit.InvalidParameter, match="must be an aggregate, not a str"):
         table().agg(x="mean")
 

@@ -2,10 +2,12 @@
 
 import math
 from fractions import Fraction
+from itertools import product
 
 import pytest
 
 import tacit
+from tacit.accounting.cost import delta_at
 from tacit.errors import InvalidParameter
 
 
@@ -27,12 +29,38 @@ def test_probabilities_are_the_laws():
 
 def test_the_textbooks_sigma_is_looser_and_refused_above_one():
     for epsilon in ("1", "0.5", "0.01"):
-        gaussian = tacit.Gaussian(sensitivity=3, epsilon=epsilon, delta=1e-6)
+        textbook = tacit.Gaussian(sensitivity=3, epsilon=epsilon, delta=1e-6, textbook=True)
         wanted = math.sqrt(2 * math.log(2e6)) * 3 / float(Fraction(epsilon))
-        assert float(gaussian.textbook_sigma) == pytest.approx(wanted)
-        assert gaussian.textbook_sigma > gaussian.sigma
+        assert float(textbook.sigma) == pytest.approx(wanted)
+        assert textbook.sigma > tacit.Gaussian(sensitivity=3, epsilon=epsilon, delta=1e-6).sigma
+        assert textbook.event.sigma == textbook.sigma
+        assert delta_at(textbook.event, textbook.epsilon) <= textbook.delta
+        assert "textbook=True" in repr(textbook)
     with pytest.raises(InvalidParameter, match="proved for epsilon up to 1"):
-        _ = tacit.Gaussian(sensitivity=1, epsilon=1.1, delta=1e-6).textbook_sigma
+        tacit.Gaussian(sensitivity=1, epsilon=1.1, delta=1e-6, textbook=True)
+
+
+def test_the_textbooks_noise_keeps_its_delta_for_vectors_floats_and_large_deltas():
+    for epsilon, delta, size, kind in product(("1", "0.3"), (1e-6, 0.01, 0.4), (1, 2, 50), (int, float)):
+        textbook = tacit.Gaussian(sensitivity=1, epsilon=epsilon, delta=delta, textbook=True)
+        event = textbook.event_of(size=size, dtype=kind)
+        assert delta_at(event, textbook.epsilon) <= textbook.delta
+        assert (
+            event.sigma
+            >= tacit.Gaussian(sensitivity=1, epsilon=epsilon, delta=delta).event_of(size=size, dtype=kind).sigma
+        )
+
+
+def test_the_law_of_the_noise_is_drawn(tmp_path):
+    for name, mechanism in {
+        "laplace": tacit.Laplace(sensitivity=1, epsilon=1),
+        "floats": tacit.Laplace(sensitivity=0.5, epsilon="0.1"),
+        "gaussian": tacit.Gaussian(sensitivity=1, epsilon=1, delta=1e-6),
+    }.items():
+        written = mechanism.plot(tmp_path / f"{name}.svg")
+        words = written.read_text(encoding="utf-8")
+        assert type(mechanism).__name__ in words
+        assert "95 % of draws are within" in words
 
 
 def test_randomized_response_takes_how_often_a_person_tells_the_truth():

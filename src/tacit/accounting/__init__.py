@@ -17,6 +17,7 @@ from tacit.accounting.cost import (
     gaussian_sigma_vector,
     laplace_scale,
     noise_delta,
+    textbook_sigma,
 )
 from tacit.accounting.filter import (
     FOR_KEYS,

@@ -31,7 +31,7 @@ from tacit.accounting.convert import (
     zcdp_to_epsilon,
 )
 from tacit.errors import InvalidParameter
-from tacit.numbers import ball, downward, positive, shortened, show, upward, working_precision
+from tacit.numbers import ball, downward, positive, rounded_up, shortened, show, upward, working_precision
 from tacit.privacy import (
     SCALE_MIN,
     Event,
@@ -491,6 +491,21 @@ def gaussian_sigma_vector(sensitivity_squared: Fraction, epsilon: Fraction, delt
     continuous = _continuous_sigma(lambda: ball(sensitivity_squared).sqrt(), epsilon, delta)
     found = min(by_zcdp, math.hypot(continuous, math.sqrt(blur)))
     return _verified(holds, found)
+
+
+def textbook_sigma(move: Fraction, epsilon: Fraction, delta: Fraction, *, scalar: bool) -> Fraction:
+    """Return the textbook's √(2 ln(2/δ))·Δ/ε, rounded up, or the least sigma if the discrete delta does not fit there.
+
+    The discrete law's delta need not fall as sigma grows, so the wider sigma is checked by itself.
+
+    >>> round(float(textbook_sigma(Fraction(1), Fraction(1), Fraction(1, 10**6), scalar=True)), 4)
+    5.3868
+    """
+    least = gaussian_sigma(move, epsilon, delta) if scalar else gaussian_sigma_vector(move * move, epsilon, delta)
+    formula = rounded_up(lambda: (2 * ball(2 / delta).log()).sqrt() * ball(move / epsilon))
+    wider = Fraction(math.ceil(formula * 2**30), 2**30)
+    fits = wider >= least and delta_at(GaussianNoise(wider, move * move, scalar=scalar), epsilon) <= delta
+    return wider if fits else least
 
 
 def _require_target(epsilon: Fraction, delta: Fraction) -> None:

@@ -210,6 +210,11 @@ class Table(Verbs[Question]):
         budget = self.session.registered.budget_words
         return printable(f"<protected table '{declared.name}', unit {declared.unit}, budget {budget}>")
 
+    def _repr_html_(self) -> str:
+        """Return the public facts and the amount that is left, as a notebook shows a table."""
+        public = self.describe()
+        return replace(public, title=f"{public.title}\nLeft: {self.left}")._repr_html_()
+
 
 def travelled_question(
     table: Table, record: object, tables: Callable[[str], Table], publics: Callable[[str], PublicTable]

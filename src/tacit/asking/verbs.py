@@ -53,7 +53,31 @@ WORDS = {
     "assign": "write derive(total='x + y')",
     "mutate": "write derive(total='x + y')",
     "with_columns": "write derive(total='x + y')",
-    "aggregate": "write agg(n=tacit.count(), stay=tacit.mean('days'))",
+    **dict.fromkeys(("aggregate", "summarise", "summarize"), "write agg(n=tacit.count(), stay=tacit.mean('days'))"),
+    **dict.fromkeys(("n", "tally", "count_rows"), "write count()"),
+    **dict.fromkeys(
+        ("pivot", "pivot_table", "crosstab"),
+        "write group_by('x', 'y').count(), and pivot the answer: answer.to_pandas().pivot(index='x', columns='y')",
+    ),
+    **dict.fromkeys(("dtypes", "schema", "info", "glimpse", "summary"), "write describe()"),
+    **dict.fromkeys(
+        ("sort_values", "sort", "order_by", "arrange", "nlargest", "top_k"),
+        "sort the answer: answer.to_pandas().sort_values('count'), or sql('SELECT ... ORDER BY count DESC LIMIT 3')",
+    ),
+    **dict.fromkeys(
+        ("isna", "isnull", "is_null", "notna", "dropna", "drop_nulls", "fillna", "fill_null", "drop_na"),
+        "write where('x IS NOT NULL'), or derive(filled='COALESCE(x, 0)')",
+    ),
+    **dict.fromkeys(
+        ("unique", "distinct", "drop_duplicates", "levels"),
+        "write group_by('x').count(), which finds the groups that enough people share",
+    ),
+    **dict.fromkeys(("apply", "map", "transform", "pipe", "map_elements", "replace"), "write derive(double='2 * x')"),
+    **dict.fromkeys(("drop", "rename", "melt", "unpivot"), "columns stay as they are: ask about those that you need"),
+    **dict.fromkeys(("cut", "qcut", "bin"), "write histogram('x', bins=20)"),
+    **dict.fromkeys(
+        ("resample", "rolling", "dt"), "write derive(month=\"DATE_TRUNC('month', day)\").group_by('month')"
+    ),
     "running": "a running count is started where the rows are: in Python there, or tacit running",
     "answer": "ask for an aggregate first: table.count().answer(epsilon=1)",
     "plan": "ask for an aggregate first: table.count().plan(epsilon=1)",
@@ -122,8 +146,7 @@ class Verbs(Generic[Asked]):
         for each in unnamed:
             if not isinstance(each, AggregateSpec):
                 raise InvalidParameter(
-                    f"agg takes aggregates, not a {type(each).__name__}"
-                    "\nhint: agg(tacit.mean('days')), or agg(stay=tacit.mean('days')) to name it"
+                    f"agg takes aggregates, not a {type(each).__name__}\nhint: {_aggregates_meant(each)}"
                 )
         return self._question(self.frame.query([*unnamed, *aggregates.items()]))
 
@@ -303,10 +326,27 @@ class Verbs(Generic[Asked]):
     if not TYPE_CHECKING:  # a checker should go on finding names that do not exist
 
         def __getattr__(self, name: str) -> Never:
+            frame = vars(self).get("frame")  # not there yet while a copy is made
+            if frame is not None and name in frame.declaration.columns:
+                ways = f"'{name}' is a column: ask about it with .mean('{name}'), or filter with .where(\"{name} > 1\")"
+                raise unknown_name(self, name, {name: ways})
             raise unknown_name(self, name, WORDS)
 
     def __dir__(self) -> list[str]:  # what Tab offers; the session and the frame are the product's own
         return sorted(name for name in dir(type(self)) if not name.startswith("_"))
+
+
+_COLUMN_KINDS = ("count", "sum", "mean", "median", "min", "max", "std", "variance")
+
+
+def _aggregates_meant(given: object) -> str:
+    """Return the words for what agg was given: pandas' {"x": "mean"} is written as aggregates of the same columns."""
+    if isinstance(given, Mapping):
+        kinds = {name: each if isinstance(each, list | tuple) else (each,) for name, each in given.items()}
+        written = [f"tacit.{kind}('{name}')" for name, each in kinds.items() for kind in each if kind in _COLUMN_KINDS]
+        if written:
+            return f"agg({', '.join(written)})"
+    return "agg(tacit.mean('days')), or agg(stay=tacit.mean('days')) to name it"
 
 
 Made = TypeVar("Made")

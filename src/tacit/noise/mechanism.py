@@ -6,10 +6,11 @@ Tables, ledgers and questions are left to others: a caller that releases twice h
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from math import inf, isqrt, nextafter
+from math import ceil, inf, isqrt, nextafter
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from tacit.accounting import gaussian_sigma, gaussian_sigma_vector, laplace_scale
+from tacit.accounting import gaussian_sigma, gaussian_sigma_vector, laplace_scale, textbook_sigma
 from tacit.errors import InvalidParameter
 from tacit.noise import grid
 from tacit.noise.gaussian import DiscreteGaussian
@@ -17,11 +18,9 @@ from tacit.noise.laplace import DiscreteLaplace
 from tacit.noise.threshold import IntegerNoise
 from tacit.numbers import (
     Number,
-    ball,
     confidence_meaning,
     decimal_meaning,
     positive,
-    rounded_up,
     sensitivity_meaning,
     show,
     whole,
@@ -99,6 +98,29 @@ class AdditiveMechanism(ABC, Generic[Drawn]):
         law = self.draw_for(1, is_float=_is_float(None, self.sensitivity)).noise.law
         most = whole(within, name="within")
         return {step: float(law.pmf(step)) for step in range(-most, most + 1)}
+
+    def plot(self, path: str | Path | None = None) -> Any:
+        """Return a picture of the law of the noise on one output, out to 99 % of it; with a path, write it there.
+
+        The path ends in .png, .svg or .html. Needs the `plots` extra.
+        """
+        from tacit.pictures import BLUE, Axis, LevelLine, Look, as_chart, line_panel, page, write
+
+        draw = self.draw_for(1, is_float=_is_float(None, self.sensitivity))
+        reach = max(3, draw.noise.law.smallest_bound(Fraction(1, 100), 1))
+        shown = range(-reach, reach + 1, ceil(reach / 200))  # at most 400 points
+        points = [("law", float(step * draw.step), float(draw.noise.law.pmf(step))) for step in shown]
+        of = "one number" if draw.step == 1 else f"one number, in steps of {show(draw.step)}"
+        panel = line_panel(
+            points,
+            {"law": Look("probability", BLUE, size=25)},
+            x=Axis(f"noise on {of}"),
+            y=Axis("probability", zero=True),
+            levels=(LevelLine(0, ""),),
+        )
+        within = f"95 % of draws are within ± {show(Fraction(self.error()))}; standard deviation {self.std:.3g}"
+        spec = page(panel, title=f"{self!r}", notes=[f"{self.loss}", within], letters=(64, 90))
+        return as_chart(spec) if path is None else write(spec, Path(path))
 
     def explain(self) -> str:
         """Return what it does, in words and numbers."""
@@ -191,19 +213,28 @@ class Gaussian(AdditiveMechanism[GaussianNoise]):
 
     Privacy: `release` is (epsilon, delta)-DP for any value, integer or float, scalar or vector, that one unit can move
     by at most `sensitivity` in Euclidean length. The discrete law's own delta is used for scalars and zCDP for
-    vectors, never the textbook formula (docs/proofs/gaussian.md).
+    vectors (docs/proofs/gaussian.md). With `textbook`, sigma is the textbook's √(2 ln(2/δ))·Δ/ε, which is larger and
+    is proved for epsilon up to 1 only; it is checked by the same discrete delta before it is drawn.
 
     >>> import tacit
     >>> tacit.Gaussian(sensitivity=1, epsilon=1, delta=1e-6).error(confidence=0.95)
     8
+    >>> round(float(tacit.Gaussian(sensitivity=1, epsilon=1, delta=1e-6, textbook=True).sigma), 4)
+    5.3868
     """
 
     norm: str = "L2"
 
-    def __init__(self, *, sensitivity: Number = 1, epsilon: Number, delta: Number) -> None:
+    def __init__(self, *, sensitivity: Number = 1, epsilon: Number, delta: Number, textbook: bool = False) -> None:
         self.sensitivity = sensitivity_meaning(sensitivity)
         self.epsilon: Fraction = positive(decimal_meaning(epsilon, name="epsilon"), name="epsilon")
         self.delta: Fraction = positive(delta_meaning(delta), name="delta")
+        self.textbook = textbook
+        if textbook and self.epsilon > 1:
+            raise InvalidParameter(
+                f"the textbook's formula is proved for epsilon up to 1, not {show(self.epsilon)}"
+                "\nhint: leave out textbook=True: the usual sigma is exact for every epsilon"
+            )
         self.draw_for(1, is_float=True)  # refuses parameters with noise that cannot be drawn
 
     @property
@@ -219,45 +250,37 @@ class Gaussian(AdditiveMechanism[GaussianNoise]):
         return self._noisy(exact)
 
     def __repr__(self) -> str:
-        return f"Gaussian(sensitivity={show(self.sensitivity)}, epsilon={show(self.epsilon)}, delta={show(self.delta)})"
+        textbook = ", textbook=True" if self.textbook else ""
+        return (
+            f"Gaussian(sensitivity={show(self.sensitivity)}, epsilon={show(self.epsilon)}, "
+            f"delta={show(self.delta)}{textbook})"
+        )
 
     def draw_for(self, size: int, *, is_float: bool) -> NoiseDraw[GaussianNoise]:
         root = isqrt(size - 1) + 1  # at least the square root of size
         step = grid.float_step(self.sensitivity, spread=root) if is_float else Fraction(1)
         steps = self.sensitivity / step + root if is_float else self.sensitivity
-        sigma = _require_drawable(
-            gaussian_sigma(steps, self.epsilon, self.delta)
-            if size == 1
-            else gaussian_sigma_vector(steps * steps, self.epsilon, self.delta)
-        )
+        sigma = _require_drawable(self._sigma_for(steps, scalar=size == 1))
         return NoiseDraw(step, DiscreteGaussian(sigma), GaussianNoise(sigma, steps * steps, scalar=size == 1))
 
     @property
     def sigma(self) -> Fraction:
-        """The sigma of the noise on one number: the least that the discrete law needs."""
-        return gaussian_sigma(self.sensitivity, self.epsilon, self.delta)
+        """The sigma of the noise on one number: the least that the discrete law needs, or the textbook's."""
+        return self._sigma_for(self.sensitivity, scalar=True)
 
-    @property
-    def textbook_sigma(self) -> Fraction:
-        """The textbook's √(2 ln(2/δ))·Δ/ε, to compare with `sigma`: looser, never drawn, and no proof above epsilon 1.
-
-        >>> import tacit
-        >>> gaussian = tacit.Gaussian(sensitivity=1, epsilon=1, delta=1e-6)
-        >>> round(float(gaussian.sigma), 4), round(float(gaussian.textbook_sigma), 4)
-        (4.2308, 5.3868)
-        """
-        if self.epsilon > 1:
-            raise InvalidParameter(
-                f"the textbook's formula is proved for epsilon up to 1, not {show(self.epsilon)}"
-                "\nhint: use `sigma`, which is exact for every epsilon"
-            )
-        return rounded_up(lambda: (2 * ball(2 / self.delta).log()).sqrt() * ball(self.sensitivity / self.epsilon))
+    def _sigma_for(self, move: Fraction, *, scalar: bool) -> Fraction:
+        """Return the sigma for an exact value that one unit moves by `move` in Euclidean length."""
+        if self.textbook:
+            return textbook_sigma(move, self.epsilon, self.delta, scalar=scalar)
+        if scalar:
+            return gaussian_sigma(move, self.epsilon, self.delta)
+        return gaussian_sigma_vector(move * move, self.epsilon, self.delta)
 
     def _integer_words(self) -> str | None:
-        many = gaussian_sigma_vector(self.sensitivity**2, self.epsilon, self.delta)
+        many = self._sigma_for(self.sensitivity, scalar=False)
         if many > SCALE_MAX:
             return None
-        one = show(gaussian_sigma(self.sensitivity, self.epsilon, self.delta))
+        one = show(self.sigma)
         return f"An integer gets discrete Gaussian noise of sigma {one}; for several integers, it is {show(many)} each."
 
 
