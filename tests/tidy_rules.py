@@ -82,6 +82,8 @@ HOMES = {
     "pyspark": ("engine/spark.py", "tables/spark_tables.py", "gauntlet/stage/spark_rows.py"),
     "ibis": (),
     "obstore": ("tables/remote_files.py",),
+    "deltalake": ("tables/lakes.py",),
+    "pyiceberg": ("tables/lakes.py",),
     "psycopg": ("ledger/postgres.py", "gauntlet/stage/postgres_server.py", "gauntlet/stage/postgres_rows.py"),
     "adbc_driver_manager": ("tables/postgres_snapshot.py",),
     "adbc_driver_postgresql": ("tables/postgres_snapshot.py",),

@@ -11,6 +11,7 @@ import boto3
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import write_deltalake
 from moto.server import ThreadedMotoServer
 
 import tacit
@@ -137,6 +138,15 @@ def test_a_file_on_a_server_of_the_web_is_read_in_ranges(name, body):
         assert bounded_table(table.count()).sums["rows"] == [6 if name.endswith("parquet") else 4]
 
 
+def test_a_delta_table_in_a_bucket_has_the_integers_of_its_rows(bucket, tmp_path):
+    write_deltalake(str(tmp_path / "visits"), ROWS, partition_by=["ward"])
+    for file in (tmp_path / "visits").rglob("*.*"):
+        bucket(str(file.relative_to(tmp_path)), file.read_bytes())
+    there, here = protected("s3://care/visits", **BOUNDS), protected(ROWS, **BOUNDS)
+    for mine, theirs in zip(asked(there), asked(here), strict=True):
+        assert bounded_table(mine).sums == bounded_table(theirs).sums
+
+
 def test_a_glob_reads_the_objects_of_its_folder_and_new_ones_are_new_rows(bucket):
     for key in ("v/1.parquet", "v/2.parquet", "v/deep/3.parquet", "other/4.parquet", "v/5.txt"):
         bucket(key, parquet())
@@ -229,7 +239,7 @@ REFUSED = {
     "s3://care/none.parquet": "no file exists at",
     "s3://care/none*.parquet": "no file exists at",
     "s3://care/broken.parquet": "cannot be read as the format of its ending",
-    "s3://care/visits": "does not end like a Parquet or CSV file",
+    "s3://care/visits": "the Delta table at 's3://care/visits' cannot be read",
     "http://example.org/visits.parquet": "rows would travel unprotected",
     "https://example.org/visits.parquet?key=secret": "is of one file, without",
     "https://me:secret@example.org/visits.parquet": "is of one file, without",

@@ -79,10 +79,11 @@ def table(
 ) -> Table:
     """Return a protected table to ask questions of.
 
-    `source` is a path, glob or address (s3://…) of Parquet or CSV, a table of DuckDB ('air.duckdb?table=flights'), of
-    PostgreSQL ('postgresql://host/db?table=clinic.visits') or Spark ('sc://host:15002?table=…'), a frame of pandas,
-    Polars or Arrow, (a DuckDB or PostgreSQL connection, a table's name), or an Ibis table. `unit`: people's column, or
-    `tacit.ROW`; or the table that has it, unit=orders, via="order_id", with which such rows share a budget.
+    `source` is a path, glob or address (s3://…) of Parquet or CSV, a Delta table's folder, a table of Iceberg
+    ('iceberg://catalog?table=care.visits'), DuckDB ('air.duckdb?table=flights'), PostgreSQL
+    ('postgresql://host/db?table=care.visits') or Spark ('sc://host:15002?table=…'), a frame, (a connection, a table's
+    name), or an Ibis table. `unit`: people's column, or `tacit.ROW`; or the table that has it, unit=orders,
+    via="order_id", with which such rows share a budget.
     `budget` is what may ever be learned, as tacit.epsilon(3, delta=1e-6), or with period="year" each year.
     With `block`, such as {"column": "day", "every": "month", "zone": "Europe/Berlin"}, each month has the whole of it.
     `columns` are public: {"age": {"between": (0, 120)}, "ward": {"keys": ["A", "B"]}}. Bounds are learned, unless
@@ -106,9 +107,8 @@ def table(
         spark=spark,
     )
     book = _book(ledger, budget, is_unnamed=opened.identity is None and name is None)
-    declaration = declaration if version is not None else _at_last_version(declaration, book)
     registered = _registered(
-        *(opened, declaration, book),
+        *(opened, declaration := _at_version(declaration, opened, book, version), book),
         budget=budget,
         population=population,
         accept_large_delta=accept_large_delta,
@@ -122,8 +122,18 @@ def _registered(opened: Source, declaration: Declaration, book: Ledger, **wanted
     return book.register(name=name, declaration=record, source=opened.identity, marks=opened.aliases, **wanted)
 
 
-def _at_last_version(declaration: Declaration, book: Ledger) -> Declaration:
-    return replace(declaration, version=book.version_of(declaration.name) or 1)
+def _at_version(declaration: Declaration, opened: Source, book: Ledger, given: int | None) -> Declaration:
+    """Return a declaration at the version that was given, the snapshot that was opened, or the last one."""
+    last = book.version_of(declaration.name)
+    if opened.snapshot is not None:
+        if last is not None and opened.snapshot < last:
+            raise QueryRefused(
+                f"this is snapshot {opened.snapshot} of '{declaration.name}', and snapshot {last} was opened before it:"
+                " snapshots are asked in their order\nhint: open the newest one; or declare this one under another name"
+                f" with same_people_as='{declaration.name}', and it spends the same budget"
+            )
+        return replace(declaration, version=opened.snapshot)
+    return declaration if given is not None else replace(declaration, version=last or 1)
 
 
 def _shared_with(unit: object, budget: object, ledger: Any, same_people_as: Any) -> tuple[Any, str | None]:
@@ -190,7 +200,7 @@ def declared(
         most_rows_per_unit=(
             None if most_rows_per_unit is None else whole(most_rows_per_unit, name="most_rows_per_unit")
         ),
-        version=1 if version is None else whole(version, name="version"),
+        version=_version(version, opened),
         block=(
             None
             if block is None
@@ -198,6 +208,14 @@ def declared(
         ),
         owners=owners,
     )
+
+
+def _version(given: int | None, opened: Source) -> int:
+    if given is not None and opened.snapshot is not None:
+        raise InvalidParameter(
+            "the version of a Delta or Iceberg table is its snapshot, which it has itself\nhint: leave out version="
+        )
+    return (opened.snapshot or 1) if given is None else whole(given, name="version")
 
 
 def public(

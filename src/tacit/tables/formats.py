@@ -18,7 +18,6 @@ schema and the question alone.
 
 import csv
 import glob
-import json
 import os
 import threading
 import warnings
@@ -32,17 +31,12 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from tacit import typed_sql as sql
 from tacit.errors import InvalidParameter, QueryRefused
 from tacit.tables.cells import (
-    NATIVE,
     TEXT_BYTES_MAX,
-    WIDE,
-    CellReading,
     HandedTable,
-    hand,
     reading_of,
     select,
     stored_column,
@@ -50,14 +44,25 @@ from tacit.tables.cells import (
 from tacit.tables.connection import is_database, lock, named_table, open_database, our_connection
 from tacit.tables.elsewhere import Elsewhere
 from tacit.tables.frames import frame_to_arrow
-from tacit.tables.identity import StoredTable, file_aliases, is_ibis, named_by_ibis, opened_files, stored_table
+from tacit.tables.identity import (
+    StoredTable,
+    file_aliases,
+    is_delta_folder,
+    is_ibis,
+    named_by_ibis,
+    opened_files,
+    refuse_parts_of_tables,
+    stored_table,
+)
+from tacit.tables.parquet_files import PARQUET, open_parquet, schema_of
 from tacit.tables.schema import ColumnFacts, WrittenFacts
 from tacit.tables.source import Own, Source, described, refuse_duplicates
 from tacit.typed_sql import quoted, text_of
 
 OURS = "protected"
-PARQUET = {".parquet", ".pq"}
 REMOTE = ("s3://", "gs://", "https://", "http://")
+STORES = ("s3://", "gs://")
+ICEBERG = "iceberg://"
 POSTGRES = ("postgresql://", "postgres://")
 SPARK = ("spark://", "sc://")
 CSV = {".csv", ".tsv", ".txt"}
@@ -183,16 +188,9 @@ def _opened(source: Any, written: Mapping[str, WrittenFacts]) -> Source:
         path = os.fspath(source)
         if not isinstance(path, str):
             raise InvalidParameter("a path must be text, not bytes\nhint: os.fsdecode(path)")
-        if path.lower().startswith(POSTGRES):
-            return in_our_engine(Own(partial(_postgres().into, _postgres().table_at(path))), written)
-        if path.lower().startswith(REMOTE):
-            return in_our_engine(Own(_remote().remote_files(path).into), written)
-        if "://" in path:  # its rest may have a password
-            raise QueryRefused(
-                f"addresses of {path.partition('://')[0]}:// are not read\nhint: give s3://, gs://, https://,"
-                " postgresql:// or spark://; of another database, its rows as a frame or a Parquet file"
-            )
-        return _from_files(path, written)
+        return _at_path(path, written)
+    if type(source).__module__.startswith(("deltalake.", "pyiceberg.table")):
+        return _snapshot(_lakes().lake_table(source), written)
     if is_ibis(source):
         return _from_stored(stored_table(named_by_ibis(source)), written, stem="data")
     if isinstance(source, tuple) and len(source) == 2 and isinstance(source[1], str):
@@ -209,6 +207,23 @@ def _opened(source: Any, written: Mapping[str, WrittenFacts]) -> Source:
             "the frame lacks a column of a type that can be read\nhint: convert a column to text or a number"
         )
     return in_our_engine(Own(partial(_frame_into, frame)), written)
+
+
+def _at_path(path: str, written: Mapping[str, WrittenFacts]) -> Source:
+    if path.lower().startswith(POSTGRES):
+        return in_our_engine(Own(partial(_postgres().into, _postgres().table_at(path))), written)
+    if path.lower().startswith(ICEBERG):
+        return _snapshot(_lakes().iceberg_table(path), written)
+    if is_delta_folder(path) or (path.lower().startswith(STORES) and Path(path).suffix.lower() not in PARQUET | CSV):
+        return _snapshot(_lakes().delta_table(path), written)
+    if path.lower().startswith(REMOTE):
+        return in_our_engine(Own(_remote().remote_files(path).into), written)
+    if "://" in path:  # its rest may have a password
+        raise QueryRefused(
+            f"addresses of {path.partition('://')[0]}:// are not read\nhint: give s3://, gs://, https://,"
+            " postgresql://, iceberg:// or spark://; of another database, its rows as a frame or a Parquet file"
+        )
+    return _from_files(path, written)
 
 
 def _with_facts(source: Source, written: Mapping[str, WrittenFacts]) -> Source:
@@ -239,6 +254,16 @@ def _remote() -> Any:
             "files at an address need a package that is not installed\nhint: pip install 'tacit[remote]'"
         ) from None
     return remote_files
+
+
+def _lakes() -> Any:
+    from tacit.tables import lakes  # it needs what is here
+
+    return lakes
+
+
+def _snapshot(table: Any, written: Mapping[str, WrittenFacts]) -> Source:
+    return in_our_engine(Own(partial(_lakes().into, table)), written)
 
 
 def in_our_engine(own: Own, written: Mapping[str, WrittenFacts], *, streams: bool = False) -> Source:
@@ -280,6 +305,7 @@ def _from_files(pattern: str, written: Mapping[str, WrittenFacts]) -> Source:
             "table of a DuckDB file: 'air.duckdb?table=flights'"
         )
     paths = [os.path.realpath(path) for path in paths]
+    refuse_parts_of_tables(paths)
     if any(glob.has_magic(path) for path in paths):
         raise QueryRefused(
             f"a file of {pattern!r} has *, ? or [ in its path, which an engine would read as a pattern"
@@ -491,83 +517,3 @@ def _fields(lines: str, names: Sequence[str], delimiter: str) -> str:
     read = f"SELECT {', '.join(columns)} FROM ({fields})"  # noqa: S608 - of names, quoted
     capped = [f"CASE WHEN strlen({each}) <= {TEXT_BYTES_MAX} THEN {each} END AS {each}" for each in map(quoted, names)]
     return f"SELECT {', '.join(capped)} FROM ({read})"  # noqa: S608 - of names, quoted
-
-
-# --- Parquet ---
-
-
-BATCH_ROWS = 1 << 17
-
-
-def open_parquet(backend: sql.Connection, paths: Sequence[str], *, name: str) -> tuple[HandedTable, dict[str, str]]:
-    """Make the view `name` of all readable columns, and return the files; other columns come with their type."""
-    columns, by_engine = schema_of(paths[0])
-    _refuse_other_schemas(paths)
-    readings = [reading for reading in columns.values() if isinstance(reading, CellReading)]
-    others = {column: kind for column, kind in columns.items() if isinstance(kind, str)}
-    if not readings:
-        raise QueryRefused("no column of these Parquet files can be read\nhint: convert a column to text or a number")
-    if by_engine:
-        listed = ", ".join(text_of(path) for path in paths)
-        columns_read = ", ".join(quoted(each.name) for each in readings if each.name in by_engine)
-        rows = f"read_parquet([{listed}], hive_partitioning = false)"
-        backend.con.execute(f"CREATE TEMP VIEW {NATIVE}_{name} AS SELECT {columns_read} FROM {rows}")  # noqa: S608
-    return hand(backend, name, partial(batches_of, paths), readings, by_engine), others
-
-
-def batches_of(paths: Sequence[Any], readings: Sequence[CellReading]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of these columns of Parquet files, each a path or an object at an address."""
-    names = [each.name for each in readings]
-    for path in paths:
-        with _parquet_file(path) as file:
-            yield from (batch.select(names) for batch in file.iter_batches(BATCH_ROWS, columns=names))
-
-
-def _parquet_file(path: Any) -> pq.ParquetFile:
-    is_remote = not isinstance(path, str)
-    return pq.ParquetFile(path.opened() if is_remote else path, coerce_int96_timestamp_unit="us", pre_buffer=is_remote)
-
-
-def _refuse_other_schemas(paths: Sequence[str]) -> None:
-    """Refuse files that would be read in different ways; a schema equal to the first needs no closer look."""
-    wanted = schema_of(paths[0])
-    with _parquet_file(paths[0]) as first:
-        for path in paths[1:]:
-            with _parquet_file(path) as file:
-                same = file.schema.equals(first.schema) and file.schema_arrow.equals(first.schema_arrow)
-            if not (same or schema_of(path) == wanted):
-                raise QueryRefused(
-                    "these Parquet files do not have the same columns and types\nhint: give files with the same schema"
-                )
-
-
-def schema_of(path: Any) -> tuple[dict[str, CellReading | str], frozenset[str]]:
-    """Return how each column of a file is read (its type, if it cannot be), and the columns the engine may read."""
-    with _parquet_file(path) as file:
-        leaves = [file.schema.column(index) for index in range(len(file.schema))]
-        kinds = {each.name: each.type for each in file.schema_arrow}
-        if len(kinds) != len(file.schema_arrow):
-            raise QueryRefused("two columns of the table have the same name\nhint: rename one of them")
-    rounded = {leaf.path for leaf in leaves if leaf.physical_type == "INT96"}  # in nanoseconds
-    loose = {leaf.path for leaf in leaves if _is_loose_decimal(leaf)}
-    ids = {leaf.path for leaf in leaves if _meaning(leaf) == "UUID"}
-    found: dict[str, CellReading | str] = {}
-    for name, kind in kinds.items():
-        is_id = name in ids and not pa.types.is_nested(kind)
-        reading = None if name in loose else reading_of(name, pa.uuid() if is_id else kind)
-        reading = replace(reading, rounds=True) if reading is not None and name in rounded else reading
-        found[name] = reading or str(kind)
-    plain = {
-        each.name for each in found.values() if isinstance(each, CellReading) and (each.is_plain or each.name in ids)
-    }
-    return found, frozenset(plain - rounded)
-
-
-def _meaning(leaf: Any) -> str:
-    return str(json.loads(leaf.logical_type.to_json())["Type"])
-
-
-def _is_loose_decimal(leaf: Any) -> bool:
-    """Whether a decimal is stored as bytes, where some cell may have more bytes than a reader accepts."""
-    fixed = leaf.physical_type == "FIXED_LEN_BYTE_ARRAY" and leaf.length <= WIDE
-    return _meaning(leaf) == "Decimal" and not fixed and leaf.physical_type not in ("INT32", "INT64")

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from tacit import typed_sql as sql
@@ -174,6 +175,23 @@ def _known_by(backend: sql.Connection, entry: _Entry) -> tuple[str | None, tuple
 def _without_case(name: str) -> str:
     """Return a name as DuckDB compares names: ignoring the case of ASCII letters only."""
     return name.encode("utf-8").lower().decode("utf-8")
+
+
+# --- files of Delta and Iceberg tables ---
+
+
+def is_delta_folder(path: str) -> bool:
+    return os.path.isdir(os.path.join(path, "_delta_log"))
+
+
+def refuse_parts_of_tables(paths: Sequence[str]) -> None:
+    """Refuse files of a Delta or Iceberg table: among them are rows that the table has deleted."""
+    for folder in {each for path in paths for each in Path(path).parents}:
+        if is_delta_folder(str(folder)) or any(folder.glob("metadata/*.metadata.json")):
+            raise QueryRefused(
+                f"these files are parts of the table in {str(folder)!r}, and rows that it has deleted are among them"
+                "\nhint: give the table: the folder of a Delta table, 'iceberg://catalog?table=care.visits' of Iceberg"
+            )
 
 
 # --- files that changed after they were opened ---

@@ -29,7 +29,8 @@ from tacit.errors import InvalidParameter, QueryRefused
 from tacit.memory import spill_folder
 from tacit.tables.cells import CellReading, hand
 from tacit.tables.connection import lock, our_connection
-from tacit.tables.formats import CSV, HEADER_BYTES_MAX, PARQUET, batches_of, csv_rows, read_header, schema_of
+from tacit.tables.formats import CSV, HEADER_BYTES_MAX, csv_rows, read_header
+from tacit.tables.parquet_files import PARQUET, batches_of, schema_of
 from tacit.tables.source import Source, Store, WantedRows, described
 from tacit.typed_sql import quoted
 

@@ -87,6 +87,7 @@ class Source:
     stores: tuple[Store, ...] = ()  # the tables of servers that have the rows
     own: Own | None = None  # how it is opened beside others; None: a user's own engine
     elsewhere: Any = None  # where the rows are if another engine keeps them: the table here is then empty
+    snapshot: int | None = None  # of a Delta or Iceberg table: it is the table's version
     made_of: Any = None  # of a relation's rows: the relation, and the stored tables that it is computed from
 
     @property
