@@ -5,6 +5,7 @@ import io
 import re
 from dataclasses import dataclass, field
 from datetime import date
+from fractions import Fraction
 from html import unescape
 from typing import Any
 
@@ -274,6 +275,19 @@ def test_a_declared_table_learns_at_once_what_its_curator_wants_and_truths_are_l
     assert "a group on average" in browser.send("GET", "/tables/stays", params=question).text  # an interval to expect
     declared = browser.house.desk.file.tables["stays"].options["columns"]
     assert list(declared["open"]["keys"]) == [False, True]
+
+
+def test_what_a_declaration_learns_at_once_costs_no_more_than_its_page_promises(folder, open_house):
+    (folder / "data").mkdir()
+    rows = {"id": [*range(300)] * 2, "wage": [n % 90 for n in range(600)]}
+    pq.write_table(pa.table(rows), folder / "data" / "wages.parquet")
+    browser = Browser(open_house(sources=(folder / "data",)), Visits(b"k" * 32))
+    browser.sign_in("tacit_ada")
+    given = {"source": "data/wages.parquet", "name": "wages", "unit": "id", "epsilon": "6", "delta": "1e-6"}
+    fields = browser.form("/declare") | given | {"column": ["wage"], "learn": "wage", "declare": "1"}
+    assert "facts are learned" in browser.send("POST", "/declare", data=fields, headers=HERE).text
+    ledger = browser.house.desk.ledger
+    assert 0 < ledger.spent(ledger.table("wages")).epsilon <= Fraction(6, 10)
 
 
 def test_a_note_and_a_workbook_have_the_title_of_the_question_as_text(browser):

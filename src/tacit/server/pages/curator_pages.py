@@ -18,13 +18,15 @@ from tacit.numbers import show
 from tacit.options import read_wording
 from tacit.server import curating
 from tacit.server.desk import Desk, told
-from tacit.server.pages.page_look import budget_bars, lines_of_plan, outlook_of
+from tacit.server.pages.page_look import budget_bars, learning_cost, lines_of_plan, outlook_of
 from tacit.server.pages.visits import Guest, Visitors
 from tacit.server.pages.wording_of_forms import Chosen, first_question, sql_of
 from tacit.server.problems import Problem
 
 PARTS = (2, 5, 10, 20)  # the preview of a budget
 COLUMNS_MAX = 200
+LEARNED_AT_ONCE_MOST = Fraction(1, 10)  # of a budget, by a declaration that learns: what its page promises
+FURTHER_ROUNDS = Fraction(1, 4)  # of a call's epsilon, for facts that a first round leaves open
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 
 
@@ -214,13 +216,23 @@ class CuratorPages:
         """Charge for and learn the facts of a first question: plans of such questions then state their error.
 
         It is planned at a fifth of the budget, of which its facts take about a fifth: less would be too noisy for long.
+        If they would take more than the page promises, it is planned at less.
         """
-        declared = done["declaration"]
+        declared, name = done["declaration"], done["name"]
         columns, unit = declared["columns"], declared["unit"]
-        sql = sql_of(first_question(str(form["learn"]), columns, unit), done["name"], unit, columns)
+        sql = sql_of(first_question(str(form["learn"]), columns, unit), name, unit, columns)
+        whole = Fraction(str(done["budget"]["epsilon"] or 0))
+
+        def at(epsilon: Fraction) -> Any:
+            body = {"sql": sql, "epsilon": f"{float(epsilon):.6f}"}
+            return read_wording(write_json(body), may_answer=False)
+
         try:
-            body = write_json({"sql": sql, "epsilon": f"{(done['budget']['epsilon'] or 0) / 5:.3g}"})
-            await self.desk.learn(person, done["name"], read_wording(body, may_answer=False))
+            planned = await self.desk.plan(person, name, at(whole / 5))
+            cost = learning_cost(lines_of_plan(planned["text"])) or Fraction(0)
+            most = cost * Fraction(21, 20) + whole / 5 * FURTHER_ROUNDS  # the plan's two digits may be 5 % too low
+            fits = min(Fraction(1), LEARNED_AT_ONCE_MOST * whole / most) if most else Fraction(1)
+            await self.desk.learn(person, name, at(whole / 5 * fits))
         except Exception as error:  # noqa: BLE001 - `told` decides what of it may be seen
             return told(error)
         return None

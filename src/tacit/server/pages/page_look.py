@@ -203,6 +203,15 @@ class PlanOutlook:
         return "; ".join(f"{name} {words}" for name, words in self.errors)
 
 
+def learning_cost(lines: list[dict[str, Any]]) -> Fraction | None:
+    """Return the epsilon that a plan's facts still cost, as its lines print it; None if all are known."""
+    for line in lines:
+        if line["label"] == "Bounds" and line["words"].startswith("learned in this call"):
+            amount = _LEARNING.search(line["words"])
+            return None if amount is None else Fraction(amount[1])
+    return None
+
+
 def outlook_of(lines: list[dict[str, Any]]) -> PlanOutlook:
     """Return how good an answer will be, from the lines of its plan.
 
@@ -225,7 +234,8 @@ def outlook_of(lines: list[dict[str, Any]]) -> PlanOutlook:
         elif line["label"].startswith("Closer at the same"):
             closer = line["words"]
         elif line["label"] == "Bounds" and line["words"].startswith("learned in this call"):
-            facts, amount = len(line["finer"]), _LEARNING.search(line["words"])
-            learning = "" if amount is None else f"ε {brief(Fraction(amount[1]))}"
+            facts = len(line["finer"])
+    if (cost := learning_cost(lines)) is not None:
+        learning = f"ε {brief(cost)}"
     enough = _ENOUGH.search(useless)
     return PlanOutlook(tuple(errors), group, closer, facts, learning, useless, enough[1] if enough else "")
