@@ -190,3 +190,16 @@ def test_a_percent_of_a_mean_needs_a_range():
     plan, _ = planned(asked)
     with pytest.raises(QueryRefused, match="relative to the range of its column, which is not declared"):
         solve_epsilon("1%", lambda _: [plan], LEVEL, lambda plan: group_rows(plan, None, None))
+
+
+def test_a_first_plan_says_how_small_a_group_is_hidden():
+    def hidden(asked):
+        return [line for line in str(asked.plan(epsilon=1)).splitlines() if line.startswith("Hidden:")]
+
+    (found,) = hidden(TABLE.group_by("g").count())
+    few, many = (int(word) for word in found.split() if word.isdigit())
+    assert few < many  # by the last round that may follow, and by the first alone
+    (asked,) = hidden(TABLE.group_by("g", smallest=30).count())
+    assert " to " not in asked  # a size that is asked for has one round
+    assert not hidden(TABLE.group_by("g", keys=[0, 1]).count())
+    assert not hidden(TABLE.count())

@@ -405,6 +405,11 @@ def learning_in_words(
     ]
     for label, ends in parts.items():
         lines += [*([f"--- {label}"] if label else []), *_expected_range(ends, confidence)]
+    if sizes := [size for each in wanted for size in each.smallest]:
+        people = " to ".join(dict.fromkeys(f"{float(f'{size:.2g}'):,.0f}" for size in (min(sizes), max(sizes))))
+        lines.append(
+            f"Hidden: groups with fewer than about {people} people; groups that are listed (keys=[...]) are shown."
+        )
     if plan.unit is not None:
         lines.append(NULL_UNITS)
     promise = [f"Loss: {loss} for one unit.", f"Meaning: {meaning_line(loss)}.", *warning(whole)]

@@ -66,6 +66,7 @@ class WantedFact:
     words: str  # e.g. "how many rows a user_id has, by item"
     plan: Plan = field(repr=False)
     instead: tuple[str, ...] = ()  # keys of facts that would do as well, if they are known
+    smallest: tuple[int, ...] = ()  # people in a group that it can find: in this round, in the last one that may follow
 
     @property
     def cost(self) -> Cost:
@@ -413,7 +414,15 @@ class KeySearch:
             return None
         names = ", ".join(key.name for key in self.grouping.keys)
         instead = () if self.grouping.where is None else (self.of_all_rows().key(0),)
-        return WantedFact(self.key(len(known)), f"which groups by {names} there are", plan, instead)
+        shown = plan.threshold.least >> UNIT_SHIFT if plan.threshold else 0
+        last = shown if asked or learn is not None or shown <= SMALLEST else max(SMALLEST, _last_round(shown))
+        sizes = tuple(dict.fromkeys((shown, last)))
+        return WantedFact(self.key(len(known)), f"which groups by {names} there are", plan, instead, sizes)
+
+
+def _last_round(shown: int) -> int:
+    """Return the size of the groups that a second round finds, if the first finds groups of `shown` people."""
+    return round(shown * FIRST_SHARE / SECOND_MOST)
 
 
 def grouping_in(query: Query, declaration: Declaration, spend: Spend, facts: Facts) -> Grouping:

@@ -196,6 +196,7 @@ class PlanOutlook:
     learning: str = ""  # for how much
     useless: str = ""  # why it would be mostly noise, and is refused unless that is wanted
     enough: str = ""  # about how much would not be
+    hidden: str = ""  # groups that are too small to be found
 
     @property
     def line(self) -> str:
@@ -220,7 +221,7 @@ def outlook_of(lines: list[dict[str, Any]]) -> PlanOutlook:
     (('n', '± 5'),)
     """
     errors: list[tuple[str, str]] = []
-    group = closer = learning = useless = ""
+    group = closer = learning = useless = hidden = ""
     facts = 0
     for line in lines:
         if line["label"] == "Expected error":
@@ -231,6 +232,8 @@ def outlook_of(lines: list[dict[str, Any]]) -> PlanOutlook:
             errors.append(("", _TERMS.sub("", line["words"])))
         elif line["label"] == "Refused, and free":
             useless = line["words"]
+        elif line["label"] == "Hidden":
+            hidden = line["words"].replace(" (keys=[...])", "").removesuffix(".")
         elif line["label"].startswith("Closer at the same"):
             closer = line["words"]
         elif line["label"] == "Bounds" and line["words"].startswith("learned in this call"):
@@ -238,4 +241,4 @@ def outlook_of(lines: list[dict[str, Any]]) -> PlanOutlook:
     if (cost := learning_cost(lines)) is not None:
         learning = f"ε {brief(cost)}"
     enough = _ENOUGH.search(useless)
-    return PlanOutlook(tuple(errors), group, closer, facts, learning, useless, enough[1] if enough else "")
+    return PlanOutlook(tuple(errors), group, closer, facts, learning, useless, enough[1] if enough else "", hidden)
