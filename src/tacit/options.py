@@ -46,7 +46,6 @@ class Option:
 
     @property
     def document(self) -> dict[str, Any]:
-        """What OpenAPI says of it."""
         return {**({"enum": [*self.choices]} if self.choices else SCHEMAS[self.kind]), "description": self.help}
 
 
@@ -226,7 +225,6 @@ def _read_given(
 
 
 def read_value(kind: str, written: Any, name: str) -> Any:
-    """Return a value of a kind as JSON has it, or refuse it."""
     is_flag = isinstance(written, bool)
     if kind == "amounts" or (kind == "error" and isinstance(written, dict)):
         return {each: _read_amount(amount, name) for each, amount in _read_names(written, name).items()}

@@ -59,7 +59,6 @@ class Anchor:
 
 
 def vectors_of(plan: Plan) -> tuple[Vector, ...]:
-    """Return the vectors of a plan that scales."""
     return () if plan.scaling is None else plan.scaling.vectors
 
 

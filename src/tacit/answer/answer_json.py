@@ -23,7 +23,6 @@ _STATED = ("loss", "unit", "neighbours", "durable", "free", "version", "has_chan
 
 
 def answer_record(answer: Answer) -> dict[str, Any]:
-    """Return an answer as JSON values."""
     facts = answer.facts
     return {
         "format": FORMAT,

@@ -98,7 +98,6 @@ class _Reckoning:
 
     @property
     def windows(self) -> dict[str, Window]:
-        """The windows by name."""
         return {window.name: window for window in self.after.windows}
 
     def numbers_of(self, shown: Shown) -> int:
@@ -167,8 +166,7 @@ def computed_notes(
 
 
 def _typed(value: Any, kind: str) -> Any:
-    """Return a number as an answer has it: whole if its type is, else a float; infinite numbers and NaN are
-    unknown."""
+    """Return a number as an answer has it: whole if its type is, else a float; infinities and NaN are unknown."""
     if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
         return None
     whole = kind == "int" and isinstance(value, int | Fraction) and value.denominator == 1

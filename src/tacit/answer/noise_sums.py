@@ -119,8 +119,7 @@ def noise_bounds(noises: Sequence[tuple[NoisyRelease, Fraction]], weights: Float
 
 @lru_cache(maxsize=65536)
 def unit_sum_bound(noise: NoiseKind, sizes: tuple[float, ...], miss: float) -> float:
-    """Return the bound for continuous noises of scale 1; the bound grows in proportion to the scale, so it is found
-    once."""
+    """Return the bound for continuous noises of scale 1; it grows in proportion to the scale."""
     if noise == "gaussian":
         return normal_bound(miss) * math.sqrt(sum(size * size for size in sizes)) * SAFETY
     if len(sizes) > FEW:

@@ -25,7 +25,6 @@ ODDS_MOST = 1000
 
 
 def note_text(answer: "Answer", language: str, title: str | None) -> str:
-    """Return the note in a language, as Markdown."""
     if language not in LANGUAGES:
         raise InvalidParameter(f"there is no note in '{language}'\nhint: language='en' or language='de'")
     if answer.facts.loss["epsilon"] == 0:

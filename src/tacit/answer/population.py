@@ -89,7 +89,6 @@ class NoiseLaw:
         return found
 
     def at(self, place: int) -> "NoiseLaw":
-        """Return the law of one group."""
         return NoiseLaw(self.distances[:, [place]], self.chances)
 
 

@@ -78,7 +78,6 @@ def _level(keys: Sequence[_Key], head: _Key) -> tuple[bool, ...]:
 
 
 def cell_of(found: Mapping[str, Any] | str, name: str) -> Any:
-    """Return a number of a crossed cell, or its mark."""
     return found if isinstance(found, str) else HIDDEN if found[name] is None else found[name]
 
 
@@ -162,7 +161,6 @@ def map_json(answer: "Answer", areas: str) -> dict[str, Any]:
 
 
 def certificate_lines(answer: "Answer") -> list[str]:
-    """Return where an answer is in its ledger."""
     receipt = answer.facts.receipt
     return [f"Certificate: entry {receipt['entry']} of ledger {receipt['ledger']}."] if "entry" in receipt else []
 

@@ -100,11 +100,9 @@ class _Cells:
     confidence: Fraction
 
     def vector(self, index: int) -> Vector:
-        """The vector of a release."""
         return vectors_of(self.plan)[index]
 
     def release(self, index: int) -> NoisyRelease:
-        """The release of a vector."""
         return self.plan.releases[index]
 
     def fine(self, index: int) -> Wholes:

@@ -99,7 +99,6 @@ def protected_words(unit: str | None, block: Mapping[str, Any] | None, period: s
 
 
 def closing_lines(answer: Answer, more: str = MORE) -> list[str]:
-    """Return the lines below an answer, three at most."""
     facts = answer.facts
     return [printable(line) for line in (facts.reading, facts.advice, spent_line(facts, more)) if line]
 

@@ -144,7 +144,6 @@ def entropic(cells: Floats, margins: Sequence[Floats], deviation: float, total: 
 
 
 def answer_of_parts(parts: Mapping[str, Answer], facts: AnswerInfo, notes: tuple[str, ...]) -> Answer:
-    """Return the answer of a workload, which has one of each question."""
     return Answer(AnswerRows({}), (), {}, (), replace(facts, notes=(*notes, *facts.notes)), parts=dict(parts))
 
 

@@ -60,8 +60,7 @@ def audit_mechanism(
     draws: int | None = None,
     confidence: Number = "0.999999",
 ) -> AuditResult:
-    """Return the verdict on one of our own mechanisms; with a shortage, on one with noise that is too small by this
-    share."""
+    """Return the verdict on one of our own mechanisms; with a shortage, on one with that share of noise missing."""
     subject = SUBJECTS.get(name)
     if subject is None:
         raise InvalidParameter(f"'{name}' is not a mechanism to audit\nhint: one of {', '.join(SUBJECTS)}")

@@ -123,8 +123,7 @@ def _ratios(planned: Planned, sides: "list[CodedRows]", side: int, count: int, t
 
 @dataclass
 class Watched:
-    """The rounds that an algorithm asks for, and the likelihood ratio that an attacker with both tables computes from
-    the noisy integers."""
+    """The rounds an algorithm asks for, and the likelihood ratio of an attacker with both tables."""
 
     rounds: Rounds
     events: tuple[GaussianNoise, ...]

@@ -59,7 +59,6 @@ class Outcomes:
 
     @property
     def second(self) -> int:
-        """How many are of the second input."""
         return len(self.kinds) - self.first
 
     @property
@@ -83,8 +82,7 @@ def _alike(one: NDArray[Any], other: NDArray[Any]) -> bool:
 
 
 def _plain_array(side: Any) -> NDArray[Any] | None:
-    """Return outputs that are all numbers of one kind, or vectors of one length, as an array; None for other
-    outputs."""
+    """Return outputs that are numbers of one kind, or vectors of one length, as an array; None for others."""
     if isinstance(side, np.ndarray):
         found = side
     else:
@@ -248,7 +246,6 @@ TICK = 64
 
 
 def clock() -> float:
-    """Return the clock that time limits use."""
     return time.monotonic()
 
 

@@ -85,8 +85,7 @@ class CheckResult:
 
 
 def run_selftest(names: Sequence[str] | None = None, *, compiled: bool = False) -> Iterator[CheckResult]:
-    """Yield the result of each check when it is done: those named, or all; machine code is checked only if
-    requested."""
+    """Yield the result of each check when it is done: those named, or all; machine code only if requested."""
     known = CHECKS | MORE_CHECKS
     for name in (known if compiled else CHECKS) if names is None else names:
         if name not in known:

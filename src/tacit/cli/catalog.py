@@ -386,7 +386,6 @@ def tables(
 
 
 def describe_there(table: "RemoteTable") -> str:
-    """Return a server's description of one table."""
     clock = (
         f"answers leave {table.hold} after a question, or at a later public tick (2, 4, 8, 10, 12 ... times as long)"
     )
@@ -394,7 +393,6 @@ def describe_there(table: "RemoteTable") -> str:
 
 
 def describe(file: "CatalogFile", name: str, ledger: "Ledger | None") -> str:
-    """Return what a catalog and a ledger say of one table."""
     import tacit
 
     entry, owner = file.tables[name], file.owner_of(name)

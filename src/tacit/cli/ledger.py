@@ -212,8 +212,7 @@ def clock(
 
 
 def in_full(ledger: "Ledger", number: int, tables: "Mapping[str, RegisteredTable]") -> list[str]:
-    """Return one entry as lines; for a charge or an answer: the person, the question, the released numbers, and the
-    cost."""
+    """Return one entry as lines; of a charge or answer: the person, the question, the numbers and the cost."""
     from tacit.ledger import cost_words, entry_line
 
     entry = ledger.entry(number)
@@ -249,8 +248,7 @@ def in_full(ledger: "Ledger", number: int, tables: "Mapping[str, RegisteredTable
 
 
 def in_full_there(server: "Server", number: int) -> list[str]:
-    """Return one entry of a server's ledger as lines; for a charge or an answer: the person, the question, and the
-    numbers."""
+    """Return one entry of a server's ledger as lines; of a charge or answer: the person, the question, the numbers."""
     record = next(server.entry_records(number), None)
     if record is None or record["number"] != number:
         raise InvalidParameter(

@@ -295,7 +295,6 @@ def _spent(table: "Table", estimator: Any) -> str:
 
 
 def _unprotected_rows(path: str, names: list[str]) -> Any:
-    """Return unprotected rows of a Parquet or CSV file."""
     import pyarrow as pa
     from pyarrow import csv, parquet
 

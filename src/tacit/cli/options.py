@@ -142,8 +142,7 @@ class AskOptions(TableOptions):
         return {name: True for name in FLAGS if getattr(self, name)}
 
     def spending(self, *, is_free: bool = False) -> dict[str, Any]:
-        """Return the most that the call may cost, or the error it must stay within, and how; a free question needs
-        neither."""
+        """Return the most that the call may cost, or the error it must stay within, and how; a free one needs none."""
         how: dict[str, Any] = {
             "noise": self.noise,
             "confidence": self.confidence,
@@ -320,7 +319,6 @@ def _public_facts(
 
 
 def read_ends(name: str, written: str) -> tuple[str, str]:
-    """Return the two ends of LOW:HIGH."""
     low, colon, high = written.partition(":")
     if not colon:
         raise InvalidParameter(f"--between {name}=... needs two ends\nhint: --between {name}=0:100")

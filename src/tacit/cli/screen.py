@@ -107,7 +107,6 @@ def own_token() -> str:
 
 
 def connected(server: str) -> "Server":
-    """Return a server by its address, with the token in the environment."""
     from tacit.remote import connect
 
     return connect(server, token=own_token())

@@ -120,7 +120,6 @@ def _of(rows: Any, name: Any) -> Any:
 
 
 def _two_dimensional(rows: Any) -> Any:
-    """Return rows as a two-dimensional array."""
     try:
         array = np.asarray(rows)
     except (TypeError, ValueError):

@@ -174,7 +174,6 @@ class Estimator(Generic[State]):
         return {name: getattr(self, name) for name in self._names()}
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters by name, and return the estimator."""
         for name, value in params.items():
             if name not in self._names():
                 raise InvalidParameter(

@@ -302,7 +302,6 @@ class PCA(Estimator[LinearState]):
         return self.fit(rows, y, **words).transform(rows)
 
     def _set_state(self, state: LinearState) -> None:
-        """Set what follows from the noisy sums."""
         design, gram = state.design, state.gram
         middle = gram.matrix[0, 1:] / gram.rows
         covariance = gram.matrix[1:, 1:] / gram.rows - np.outer(middle, middle)

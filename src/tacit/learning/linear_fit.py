@@ -328,12 +328,10 @@ class LinearDesign:
 
     @property
     def middle(self) -> float:
-        """The middle of the target's range."""
         return 0.0 if self.target is None else self.target.middle
 
     @property
     def half(self) -> float:
-        """Half of the target's range."""
         return 1.0 if self.target is None else self.target.half
 
     @cached_property
@@ -392,8 +390,7 @@ def design_of(table: Table, target: str, features: Iterable[str] | None) -> Line
 
 
 def bins_of(noisy_counts: Integers, least: float) -> Integers:
-    """Return the bin of each cell of a listed column: a separate one if enough people are in it, else one for the
-    rest."""
+    """Return the bin of each cell of a listed column: its own if enough people are in it, else one for the rest."""
     large = noisy_counts >= least
     bins = np.cumsum(large) - 1
     bins[~large] = int(large.sum())
@@ -402,7 +399,6 @@ def bins_of(noisy_counts: Integers, least: float) -> Integers:
 
 
 def cells_of(feature: Feature, bins: Sequence[int]) -> tuple[DesignCell, ...]:
-    """Return what the bins of a listed column are called."""
     found = []
     missing = feature.cells - 1
     for place in range(max(bins) + 1):

@@ -48,8 +48,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class CalibrationCell:
-    """People with a predicted probability in one cell: their number, the mean prediction and the share that came
-    true."""
+    """People whose predicted probabilities are in one cell: their number, mean prediction and share that came true."""
 
     people: float
     predicted: float

@@ -111,7 +111,6 @@ def load(path: str | Path) -> Any:
 
 
 def _parts_of_model(model: Any) -> dict[str, Any]:
-    """Return what a fitted model is made of."""
     state, names = model._fitted(), {"names": hasattr(model, "feature_names_in_")}
     return {"model": state} | names if model._state == "model_" else {"state": state, "loss": model.loss_} | names
 

@@ -260,7 +260,6 @@ class Bins:
         return len(self.learned)
 
     def cells(self, place: int) -> list[int]:
-        """Return the cells of a bin."""
         return [int(cell) for cell in np.flatnonzero(self.of_cells == place)]
 
 
@@ -376,7 +375,6 @@ def _beside_smallest(masses: Sequence[float], least: float, half: float) -> list
 
 
 def place_of(groups: Sequence[Sequence[int]], count: int) -> Integers:
-    """Return the group of each member, given the group sizes."""
     found = np.empty(count, dtype=np.int64)
     for place, group in enumerate(groups):
         found[list(group)] = place

@@ -261,8 +261,7 @@ class Learned:
 
 
 class Late:
-    """The estimate of the last rounds beside that of all: a difference larger than noise shows that effects were still
-    moving."""
+    """The estimate of the last rounds beside that of all: a difference beyond noise shows effects still moving."""
 
     def __init__(self, told: Floats) -> None:
         self.told, self.info = np.zeros_like(told), np.zeros_like(told)

@@ -257,7 +257,6 @@ def score_sql(model: AdditiveModel, table: str, dialect: str | None) -> str:
 
 
 def _score_of_class(model: AdditiveModel, place: int) -> str:
-    """Return the score of one class: the intercept and a CASE for each term."""
     parts = [_double(model.shapes.intercept[place])]
     count = len(model.features)
     for at, shape in enumerate(model.shapes.shapes):

@@ -76,8 +76,7 @@ class Ask:
 
 @dataclass(frozen=True)
 class KnownColumns:
-    """A fit's table with the known facts about its columns, the epsilon left for rounds, and the facts still to
-    learn."""
+    """A fit's table with the known facts about its columns, the epsilon for rounds, and the facts still to learn."""
 
     table: Table
     features: tuple[str, ...] | None
@@ -90,7 +89,6 @@ class KnownColumns:
 
     @property
     def cost(self) -> Fraction:
-        """The cost of the facts still to learn."""
         return sum((each.plan.spend.epsilon for each in (() if self.ask is None else self.ask.wanted)), Fraction(0))
 
     def _facts(self, name: str) -> ColumnFacts:
@@ -158,7 +156,6 @@ class FitPlan:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the features."""
         return tuple(feature.name for feature in self.features)
 
     @property

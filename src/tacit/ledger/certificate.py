@@ -60,7 +60,6 @@ def summary(chained: Record) -> Record:
 
 
 def sign(certificate: Record, key: SigningKey) -> Record:
-    """Return the certificate with the ledger's signature."""
     return {**certificate, "signature": key.sign(certificate)}
 
 
@@ -75,7 +74,6 @@ def verify_certificate(certificate: Any) -> Record:
 
 
 def software() -> str:
-    """Return the version of the code that runs."""
     return f"tacit {_version()}"
 
 

@@ -85,12 +85,10 @@ class SigningKey:
         return f"SigningKey({fingerprint(self.public)})"
 
     def sign(self, message: Mapping[str, Any]) -> str:
-        """Return the signature of a record, in hex."""
         return self._private.sign(canonical(message).encode()).hex()
 
     def secret_for(self, purpose: str) -> bytes:
-        """Return 32 bytes for another purpose, which do not reveal the key: every holder of the key can derive them
-        again."""
+        """Return 32 bytes for another purpose, which do not reveal the key; every holder of the key can derive them."""
         return hmac.digest(self._private.private_bytes_raw(), purpose.encode(), "sha256")
 
     def text(self) -> bytes:

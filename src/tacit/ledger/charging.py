@@ -236,8 +236,7 @@ def new_request(
 
 
 def question_of(view: LedgerDraft, keys: Keys, cohort: str, analyst: str) -> str:
-    """Return the key of an analyst's question: shared, or their own if they have a budget, which must count what they
-    learn."""
+    """Return the key of an analyst's question: shared, or their own if their own budget must count it."""
     return keys.own if is_limited(view, cohort, analyst) else keys.question
 
 

@@ -105,8 +105,7 @@ class RuleBook:
         return [(number, _budget(self._pointed(number, hash).body)) for _, number, hash in found]
 
     def applying(self, cohort: str, analyst: str) -> list[Budget]:
-        """Return the budgets that limit a charge by `analyst`: the personal one if it exists, otherwise each
-        analyst's."""
+        """Return the budgets that limit a charge by `analyst`: the personal one, otherwise each analyst's."""
         own = self.budgets(cohort, analyst)
         each = [] if analyst == EACH else self.budgets(cohort, EACH)
         periods = {budget.period for _, budget in own}
@@ -244,17 +243,14 @@ def person_name(name: str | None) -> str:
 
 
 def name_of(name: str) -> str:
-    """Return the key in the state for the table of a name."""
     return NAME + canonical(name)
 
 
 def budgets_of(cohort: str, analyst: str | None) -> str:
-    """Return the key in the state for the budgets of an analyst, or of everyone."""
     return BUDGETS + canonical([cohort, analyst])
 
 
 def fact_name(table: str, question: str) -> str:
-    """Return the key in the state for the last fact of a table, by the key of its question."""
     return facts_of(table) + canonical(question)
 
 
@@ -499,7 +495,6 @@ def never_earlier(time: str, latest: str) -> str:
 
 
 def first_draft(rows: StoreRows, *, ledger: str, time: str) -> LedgerDraft:
-    """Return the draft of a ledger's first entry."""
     root, _ = whole_state({})
     draft = LedgerDraft(rows, Head(ledger, 0, BEGINNING, root, time, ""), time=time)
     draft.before = None

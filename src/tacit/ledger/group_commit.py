@@ -69,8 +69,7 @@ Flush = Callable[[Sequence[PendingWrite[Any]]], None]
 
 
 class GroupCommit:
-    """Writes the steps of many callers to a store: the leading caller flushes all that wait, then names the next
-    leader."""
+    """Writes the steps of many callers to a store: the leading one flushes all that wait, then names the next."""
 
     def __init__(self, store: LedgerStore, flush: Flush) -> None:
         self._store = store

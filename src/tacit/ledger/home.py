@@ -57,7 +57,6 @@ def key_file() -> Path:
 
 
 def anchors_folder() -> Path:
-    """Return the folder of the anchors, one file for each ledger."""
     folder = home_folder() / "anchors"
     return _ours(folder, "remove the anchors that detect an old copy of a ledger") if folder.exists() else folder
 
@@ -205,8 +204,7 @@ def _no_ledger(place: str) -> LedgerError:
 
 
 def _refuse_if_lost(store: LedgerStore) -> None:
-    """Refuse an empty place that an anchor remembers; the place is looked at again, since another process may have
-    filled it."""
+    """Refuse an empty place that an anchor remembers, unless another process has filled it meanwhile."""
     remembered = anchored_at(anchors_folder(), store.places)
     if remembered is None:
         return

@@ -324,8 +324,7 @@ class Ledger(CarriesOut, KnowsPeople, KeepsNotes):
             first = page[-1].number + 1
 
     def accept(self, reason: str) -> None:
-        """Accept a ledger that is behind its anchor, for the record, if the newest copy is lost: answers since are
-        missing from it."""
+        """Accept a ledger that is behind its anchor, if the newest copy is lost: later answers are missing from it."""
         if self._anchor is None or (mark := self._anchor.read()) is None or self._hash_of(mark.number) == mark.hash:
             raise InvalidParameter("this ledger is not behind its anchor; accepting is not needed")
         record = {"kind": "override", "reason": reason, "anchor": {"number": mark.number, "hash": mark.hash}}
@@ -353,8 +352,7 @@ class Ledger(CarriesOut, KnowsPeople, KeepsNotes):
         self._advance_anchor(head)
 
     def _flush(self, writes: Sequence[PendingWrite[object]]) -> None:
-        """Write the steps of all waiting callers in one transaction; the anchor moves only where an answer is about to
-        leave."""
+        """Write the steps of all waiting callers in one transaction; the anchor moves only if an answer is to leave."""
         self._signing_key()
         if self._anchor is not None:
             self._anchor.require_writable()

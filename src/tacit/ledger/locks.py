@@ -30,21 +30,16 @@ _DIGITS = 15  # of a key's hash, as the place of its byte: within a file's size 
 class Locks(Protocol):
     """Locks by name that a process holds until it lets go or dies; at most one holder each, threads included."""
 
-    def take(self, key: str) -> bool:
-        """Take a lock and return whether it was free."""
-        ...
+    def take(self, key: str) -> bool: ...
 
     def is_free(self, key: str) -> bool:
         """Return whether no process holds a lock; several may look at the same time."""
         ...
 
-    def let_go(self, key: str) -> None:
-        """Let go of a lock that was taken here."""
-        ...
+    def let_go(self, key: str) -> None: ...
 
 
 def number_of(key: str) -> int:
-    """Return the number that a key, which is a hash, is locked by."""
     return int(key[:_DIGITS], 16)
 
 
@@ -132,7 +127,6 @@ class FileLocks:
     path: str | None
 
     def take(self, key: str) -> bool:
-        """Take a lock and return whether it was free."""
         number = number_of(key)
         with _DOOR:
             held = _HELD.setdefault(self.path or "", _Held())
@@ -157,7 +151,6 @@ class FileLocks:
             return is_free
 
     def let_go(self, key: str) -> None:
-        """Let go of a lock that was taken here."""
         with _DOOR:
             held = _HELD[self.path or ""]
             held.numbers.discard(number_of(key))

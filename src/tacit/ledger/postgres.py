@@ -247,7 +247,6 @@ class PostgresStore(LedgerStore):
             yield
 
     def close(self) -> None:
-        """Close the connection, and let go of the locks."""
         super().close()
         self.locks.close()
 
@@ -443,7 +442,6 @@ class SessionLocks:
         self._door = Lock()
 
     def take(self, key: str) -> bool:
-        """Take a lock and return whether it was free."""
         number = number_of(key)
         with self._door:
             self._leave_to_parent()
@@ -465,7 +463,6 @@ class SessionLocks:
             return True
 
     def let_go(self, key: str) -> None:
-        """Let go of a lock that was taken here."""
         number = number_of(key)
         with self._door:
             self._leave_to_parent()
@@ -477,7 +474,6 @@ class SessionLocks:
                 self._drop()
 
     def close(self) -> None:
-        """Let go of all of them."""
         with self._door:
             self._leave_to_parent()
             self._drop()

@@ -47,7 +47,6 @@ class RegisteredTable:
 
     @property
     def budget_words(self) -> str:
-        """The budget with its period, for people to read."""
         return f"{self.budget} per {self.period}" if self.period else str(self.budget)
 
 

@@ -35,7 +35,6 @@ class Reservation:
 
     @property
     def number(self) -> int:
-        """The number of the charge's entry."""
         return self.charge.number
 
     @property
@@ -88,8 +87,7 @@ class CarriesOut:
         is_fact: bool = False,
         asker: Asker | None = None,
     ) -> Iterator[None]:
-        """Wait for other payers of the same question or fact, in any process, then go on under the lock of its answer's
-        key."""
+        """Wait for other payers of the same question or fact, then go on under the lock of its answer's key."""
         keys = keys_of(
             table, question_key=question_key, request_id=None, analyst=analyst, ledger=self.id, is_fact=is_fact
         )

@@ -87,8 +87,7 @@ class Token:
 
 @dataclass(frozen=True)
 class ScramKeys:
-    """The keys by which SCRAM-SHA-256 proves that a client has a token of a person: by each token's id, the stored key
-    and the server key."""
+    """The keys by which SCRAM-SHA-256 proves a token of a person: by its id, the stored key and the server key."""
 
     salt: bytes
     keys: Mapping[str, tuple[bytes, bytes]]
@@ -159,8 +158,7 @@ class KnowsPeople:
         accept_large_delta: bool = False,
         reason: str = "",
     ) -> Budget:
-        """Set the budget of a table's people from now on, for an analyst ("*" for each) or a period; spent budget stays
-        spent."""
+        """Set the budget of a table's people, for an analyst ("*" for each) or a period; what is spent stays spent."""
         return self._submit(
             lambda draft: registry.grant(
                 draft,
@@ -455,8 +453,7 @@ def token_check(id: str, hash: str) -> str:
 
 
 def _held(draft: LedgerDraft, id: str, proves: Callable[[str], bool]) -> _TokenHolder:
-    """Return the result of looking a secret up; every step is taken, also for a missing id, which the next one
-    replaces."""
+    """Return what looking a secret up finds; every step is taken for a missing id too, with the next one."""
     found, kept, _, last = draft.rows.token_near(id) or (_NO_ID, _NO_HASH, None, None)
     entry = draft.fact(HELD + found)
     record: Record = {} if entry is None else entry.record

@@ -91,8 +91,7 @@ def _is_plain(letter: str) -> bool:
 
 
 def _script(letter: str) -> str | None:
-    """Return the script that a letter is of, by the first word of its name; None for characters that all scripts
-    share."""
+    """Return the script of a letter, the first word of its name; None for characters that all scripts share."""
     if not unicodedata.category(letter).startswith("L"):
         return None
     first = unicodedata.name(letter, "?").split(" ")[0]

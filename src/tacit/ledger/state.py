@@ -68,7 +68,6 @@ class State:
         self._put: Values = {}
 
     def get(self, name: str) -> str | None:
-        """Return the value of a name; None if the map lacks it."""
         found = self._put.get(name)
         if found is not None:
             return found

@@ -32,8 +32,7 @@ from tacit.privacy import KINDS, ApproximateLoss, Event, event_to_dict
 
 @dataclass(frozen=True)
 class BudgetStatus:
-    """A budget's spending in a number of charges, and its rest; `questions` counts further ones like the last, if
-    known."""
+    """A budget's spending, its rest and the number of charges; `questions` counts further ones like the last."""
 
     budget: Budget
     spent: Charge
@@ -67,8 +66,7 @@ class BudgetStatus:
 
 @dataclass(frozen=True)
 class Left(Remaining):
-    """What all budgets leave for one more question: with Laplace noise `laplace` and `delta` for keys, or Gaussian
-    noise."""
+    """What all budgets leave for one more question: with Laplace noise `laplace` and `delta`, or Gaussian noise."""
 
     questions: int | None
 
@@ -175,8 +173,7 @@ def cost_of(events: Sequence[Event], asked: ApproximateLoss | None, beside: Sequ
 def first_shortfall(
     draft: LedgerDraft, table: RegisteredTable, *, analyst: str, charge: Charge, call: str | None = None
 ) -> Shortfall | None:
-    """Return the first budget without room for one more charge; room set aside for calls other than `call` counts as
-    spent."""
+    """Return the first budget without room for one more charge; room set aside for other calls counts as spent."""
     for budget, scope, account, times in _limited(draft, table, analyst):
         taken = account.spent + _aside(draft, budget, analyst, call).times(times)
         if not budget.rule.admits(taken + charge.times(times)):
@@ -211,8 +208,7 @@ def _aside(draft: LedgerDraft, budget: Budget, analyst: str, call: str | None) -
 def budget_status(
     draft: LedgerDraft, table: RegisteredTable, *, analyst: str, charge: Charge | None = None, call: str | None = None
 ) -> tuple[BudgetStatus, ...]:
-    """Return the status of each budget that applies, now or after one more `charge`; room set aside is neither spent
-    nor left."""
+    """Return the status of each budget that applies, now or after one more `charge`; room set aside is not left."""
     asking = draft.book.declared(table.cohort).loss
     by_all = draft.account(scope_of(table.cohort)).last
     found = []
@@ -336,8 +332,7 @@ def _note_words(record: Record) -> str:
 
 
 def cost_words(record: Record, table: RegisteredTable | None) -> str:
-    """Return a charge in the words of its answer, as the table's budget counts; bare amounts if the answer is
-    missing."""
+    """Return a charge in the words of its answer, as the table's budget counts; bare amounts without an answer."""
     if table is not None:
         return spent_words(charge_from(record), rule_of(table.budget))
     main = ("ε", record["epsilon"]) if record["epsilon"] is not None else ("ρ", record["rho"])

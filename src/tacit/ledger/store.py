@@ -88,7 +88,6 @@ class StoreRows:
         self._scan = scan
 
     def head(self) -> Head | None:
-        """Return the head, or None in a ledger without entries."""
         found = self._run(HEAD, ())
         return Head(*found[0]) if found else None
 
@@ -248,7 +247,6 @@ class LedgerStore(ABC):
         self._process = os.getpid()
 
     def close(self) -> None:
-        """Let go of everything."""
         with self.turn:
             self.disconnect()
 

@@ -211,7 +211,6 @@ class History:
         return {kind: count for kind, count in counted.items() if count}
 
     def take(self, columns: Sequence[Any]) -> None:
-        """Take the next entry, or refuse it."""
         number, body, hash, request, question, answers = columns
         self.number += 1
         try:

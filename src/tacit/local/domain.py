@@ -141,7 +141,6 @@ def read_labels(domain: Any) -> Labels:
 
 
 def read_range(between: Any, grid_bits: int) -> Range:
-    """Return a public range from its two ends."""
     if isinstance(between, str | bytes) or not isinstance(between, Iterable):
         raise InvalidParameter("between must be two numbers\nhint: e.g. between=(0, 100)")
     ends = tuple(between)

@@ -56,7 +56,6 @@ class TallyFile:
         return before != self._seen_version
 
     def commit(self) -> None:
-        """Make the batch durable."""
         self._connection.execute("COMMIT")
 
     def rollback(self) -> None:

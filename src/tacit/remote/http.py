@@ -92,8 +92,7 @@ class Wire:
     def _exchange(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
     ) -> tuple[int, bytes, dict[str, str]]:
-        """Send once; again if a kept connection was closed meanwhile: a question has a key, under which it is charged
-        once."""
+        """Send once; again if a kept connection was closed meanwhile: a question with a key is charged once."""
         is_kept = getattr(self._local, "connection", None) is not None
         try:
             return self._once(method, path, body, headers)
@@ -136,7 +135,6 @@ class Wire:
 
 
 def path_of(*parts: str) -> str:
-    """Return a path of the API, each part quoted."""
     return "/api/v1/" + "/".join(quote(part, safe="") for part in parts)
 
 

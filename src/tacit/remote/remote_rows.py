@@ -28,7 +28,6 @@ class RemotePlan(Printed):
 
 
 def plan_in(reply: Reply) -> RemotePlan:
-    """Return the plan in a reply."""
     record = reply.record
     return RemotePlan(record["text"], record["loss"]["text"], record["fits"])
 

@@ -95,8 +95,7 @@ class RemoteTable(Verbs["RemoteQuestion"]):
         dialect: str | None = None,
         most: Mapping[str, int] | None = None,
     ) -> "RemoteQuestion | Description":
-        """Return the question a SELECT asks; JOIN may name the server's other tables. The server parses it when it is
-        asked."""
+        """Return the question a SELECT asks; JOIN may name the server's other tables. The server parses it."""
         if (asked := asked_of_public_facts(text)) is not None:
             return described_as_asked(asked, {self.frame.declaration.name: self.frame.declaration})
         if self._is_made:
@@ -208,7 +207,6 @@ class RemoteQuestion(QuestionVerbs[RemotePlan]):
         return answer_in(self.wire, reply)
 
     def _asked(self, call: QuestionCall) -> dict[str, Any]:
-        """Return a call as it travels."""
         if call.analyst is not None:
             raise InvalidParameter("the analyst is the owner of the token\nhint: leave it out")
         return {**self.asking, **as_sent({name: getattr(call, name) for name in SPENDING})}
@@ -258,8 +256,7 @@ class Server(Curator, Mapping[str, RemoteTable]):
         return found
 
     def agent(self, message: bytes) -> bytes:
-        """Return the reply of the server's door for agents to one message (MCP), as it came; empty if it needs no
-        reply."""
+        """Return the reply of the server's door for agents to one message (MCP); empty if it needs none."""
         return self._wire.send("POST", "/mcp", message, once=True).body
 
     def __repr__(self) -> str:

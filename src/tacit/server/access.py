@@ -73,7 +73,6 @@ class Guesses:
         return self._failed[address] >= self._most
 
     def note(self, address: str) -> None:
-        """Count a wrong token."""
         if len(self._failed) < ADDRESSES_MAX or address in self._failed:
             self._failed[address] += 1
 

@@ -150,7 +150,6 @@ def let_in(desk: Desk, curator: Person, record: Mapping[str, Any]) -> dict[str, 
 
 
 def make_token(desk: Desk, curator: Person, record: Mapping[str, Any]) -> dict[str, Any]:
-    """Make a token and return its secret, this once."""
     until = None if record.get("until") is None else _text_field(record, "until")
     secret = desk.ledger.new_token(_text_field(record, "name"), until=until, reason=_reason(record, curator))
     id = secret.split("_")[1]

@@ -110,8 +110,7 @@ class Desk:
         self._beside: Executor = ThreadPoolExecutor(BESIDE, "tacit-beside")
 
     def warm(self, then: Callable[[], None] = lambda: None) -> None:
-        """Open every table once, so that a wrong declaration is reported now; `then` is called when this worker is
-        warm."""
+        """Open every table once, so that a wrong declaration is reported now; `then` is called afterwards."""
         self._open_tables()
         self.warming.begin(self._answering, self.turns_number, self._open_tables, then)
 
@@ -129,8 +128,7 @@ class Desk:
     # --- who asks ---
 
     async def who(self, authorization: str | None, address: str) -> Person:
-        """Return who sent a request, read from the ledger now; an address with many wrong tokens has one look-up at a
-        time."""
+        """Return who sent a request, as the ledger has it now; an address with many wrong tokens waits its turn."""
         is_limited = self._guesses.is_limited(address)
         pool = self._doubting if is_limited else self._reading
         try:
@@ -148,8 +146,7 @@ class Desk:
         return person_of(authorization, self.tokens)
 
     async def scram(self, name: str, address: str) -> Any:
-        """Return the keys that prove a token of this name; an address with many wrong proofs has one look-up at a
-        time."""
+        """Return the keys that prove a token of this name; an address with many wrong proofs waits its turn."""
         pool = self._doubting if self._guesses.is_limited(address) else self._reading
         return await asyncio.get_running_loop().run_in_executor(pool, self.tokens.scram, name)
 

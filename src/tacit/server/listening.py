@@ -130,8 +130,7 @@ def serve(
     ready: Callable[[Listening], None],
     workers: int = 1,
 ) -> None:
-    """Serve until the process is told to stop, and running questions are finished; `opening` opens an application in
-    each worker."""
+    """Serve until the process is told to stop, then finish what runs; `opening` opens an application in each worker."""
     check_listening(listening)
     with ExitStack() as sockets:
         listener = sockets.enter_context(_socket(listening.host, listening.port))

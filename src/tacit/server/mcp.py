@@ -99,7 +99,6 @@ TOOLS: tuple[dict[str, Any], ...] = (
 
 
 def add_mcp_route(app: FastAPI, desk: Desk, who: Who) -> None:
-    """Add the agent's door."""
     body = {"required": True, "content": {"application/json": {"schema": {"type": "object"}}}}
 
     @app.post(

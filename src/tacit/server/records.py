@@ -117,7 +117,6 @@ def facts_read(desk: Desk, person: Person, table: str) -> list[dict[str, Any]]:
 
 
 def may_read(ledger: Ledger, person: Person, entry: Entry, tables: Tables) -> bool:
-    """Return whether a person may read an entry."""
     record, kind = entry.record, entry.kind
     reads_all = "audit" in VERBS.get(person.role, frozenset())
     if kind in ABOUT_NOBODY:

@@ -383,7 +383,6 @@ class TypedApi(FastAPI):
     """The application, with a document that has the problems' schema and the token's security scheme."""
 
     def openapi(self) -> dict[str, Any]:
-        """Return the OpenAPI document."""
         if self.openapi_schema is None:
             document = super().openapi()
             components = document.setdefault("components", {})

@@ -36,8 +36,7 @@ log: logging.Logger = logging.getLogger("tacit.server.requests")
 
 
 class Watching:
-    """Counts of replies, by route and status, with a log line for each; processes that serve together add up in a
-    `folder`."""
+    """Counts of replies, by route and status, with a log line for each; processes sharing a `folder` add up."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder

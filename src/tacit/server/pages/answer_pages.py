@@ -59,14 +59,12 @@ class AnswerPages:
         return guest.page("answer.html", **shown)
 
     async def fresh_as(self, request: Request, key: str, kind: str, title: str = "") -> Response:
-        """Give such an answer as a file."""
         given = await self.desk.again((await self.who(request)).person, key)
         if given is None:
             raise unknown("answer")
         return await file_of(_given_answer(given), kind, title[:LETTERS_MOST] or None)
 
     async def kept(self, request: Request, number: str) -> Response:
-        """Show an answer as the ledger keeps it."""
         guest = await self.who(request)
         return guest.page("answer.html", **await self.values_of(guest.person, number))
 
@@ -81,7 +79,6 @@ class AnswerPages:
         return await file_of(found, kind, title[:LETTERS_MOST] or None)
 
     async def compare(self, request: Request) -> Response:
-        """Show two answers side by side."""
         guest = await self.who(request)
         numbers = request.query_params.getlist("n")[:2]
         return guest.page("compare.html", both=[await self.values_of(guest.person, number) for number in numbers])
@@ -277,7 +274,6 @@ def _picture(body: bytes, kind: str) -> bytes:
 
 
 def _written(write: Callable[[Path], object], name: str) -> bytes:
-    """Return the bytes that are written to a path."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / name
         write(path)

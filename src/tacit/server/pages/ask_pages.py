@@ -63,7 +63,6 @@ class Fix:
 
 
 def field_of(problem: Problem, chosen: Chosen, sql: str) -> str:
-    """Return the field at which a refusal stands."""
     place = _PLACE.search(problem.detail)
     if problem.kind == "no-room" or (place is None and _SPENDING.search(problem.detail + problem.hint)):
         return "spend"

@@ -51,7 +51,6 @@ class CuratorPages:
     # --- people and tokens ---
 
     async def people(self, request: Request) -> Response:
-        """Show people, their roles, and their tokens."""
         return await self._people_page(await self._curator(request))
 
     async def let_in(self, request: Request) -> Response:
@@ -92,7 +91,6 @@ class CuratorPages:
         return await self._people_page(guest, problem, made=made, name=record.get("name"))
 
     async def end_token(self, request: Request) -> Response:
-        """End a token, everywhere and at once."""
         guest = await self._curator(request)
         form = await guest.form()
         reason = f"{form.get('reason') or 'ended'} (by {guest.person.name}, over HTTP)"
@@ -112,7 +110,6 @@ class CuratorPages:
         return await self._grants_page(await self._curator(request), dict(request.query_params))
 
     async def granted(self, request: Request) -> Response:
-        """Set or revoke a budget."""
         guest = await self._curator(request)
         form, table = await guest.form(), request.path_params["table"]
         if form.get("preview"):
@@ -263,7 +260,6 @@ class CuratorPages:
 
 
 def declaration_of(form: FormData) -> dict[str, Any]:
-    """Return what the form declares, as the API takes it."""
     record: dict[str, Any] = _filled(form, "name", "source", "unit", "via", "hold")
     budget = _filled(form, "epsilon", "delta")
     if budget:
@@ -287,6 +283,5 @@ def declaration_of(form: FormData) -> dict[str, Any]:
 
 
 def _filled(form: FormData, *names: str) -> dict[str, Any]:
-    """Return the fields of a form that were filled in."""
     given = {name: str(form.get(name) or "").strip() for name in names}
     return {name: value for name, value in given.items() if value}

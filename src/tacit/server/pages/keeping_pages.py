@@ -51,7 +51,6 @@ class KeepingPages:
         return guest.page("saved.html", answers=shown)
 
     async def save(self, request: Request) -> Response:
-        """Save an answer under a name."""
         guest = await self.who(request)
         form = await guest.form()
         number = number_of(str(form.get("answer") or ""), "answer")
@@ -102,7 +101,6 @@ class KeepingPages:
         return guest.page("shared_now.html", link=link, until=until.date().isoformat(), number=place)
 
     async def shared(self, request: Request, secret: str) -> Response:
-        """Show an answer to somebody with a link."""
         person, note = await self._linked(secret)
         values = await self.answers.values_of(person, str(note.about["answer"]))
         shown = {**values, "where": f"/shared/{secret}", "until": str(note.until)[:10]}

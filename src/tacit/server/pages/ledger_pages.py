@@ -97,7 +97,6 @@ class LedgerPages:
         )
 
     async def entry(self, request: Request, number: str) -> Response:
-        """Show one entry, in words and as it is signed."""
         guest = await self.who(request)
         place = number_of(number, "entry")
         found, _ = await self.desk.aside(lambda: read_entries(self.desk.ledger, guest.person, place, 1))

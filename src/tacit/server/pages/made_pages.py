@@ -31,7 +31,6 @@ class MadePages:
         self.desk, self.who, self.given = desk, visitors.who, RowsAndDays(desk)
 
     async def show(self, request: Request, table: str) -> Response:
-        """Show the forms."""
         return await self._page(await self.who(request), table, {})
 
     async def asked(self, request: Request, table: str) -> Response:
@@ -77,7 +76,6 @@ class MadePages:
 
 
 def _words(form: Mapping[str, str], options: Mapping[str, Option]) -> dict[str, Any]:
-    """Return a form's fields as the options of a request."""
     given: dict[str, Any] = {name: form[name] for name in options if form.get(name)}
     for name in {*LISTS} & {*given}:
         parts = given[name].split(";" if name == "rules" else ",")

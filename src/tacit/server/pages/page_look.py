@@ -200,7 +200,6 @@ class PlanOutlook:
 
     @property
     def line(self) -> str:
-        """The errors on one line."""
         return "; ".join(f"{name} {words}" for name, words in self.errors)
 
 

@@ -30,7 +30,6 @@ KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf
 
 
 def add_pages(app: FastAPI, desk: Desk, visits: Visits) -> None:
-    """Add every page."""
     visitors = Visitors(desk, visits)
     ask = AskPages(desk, visitors)
     answers, curator, ledger = AnswerPages(desk, visitors), CuratorPages(desk, visitors), LedgerPages(desk, visitors)
@@ -118,7 +117,6 @@ class Pages:
     # --- signing in ---
 
     async def sign_in(self, request: Request) -> Response:
-        """Show where to give a token."""
         return page(request, "sign_in.html", person=None, problem=None, has_provider=self.desk.sign_on is not None)
 
     async def sign_in_at_provider(self, request: Request) -> Response:

@@ -130,7 +130,6 @@ class Guest:
     visit: Visit
 
     async def form(self) -> FormData:
-        """Return the form that was sent."""
         return await read_form(self.request, self.visit)
 
     def page(self, template: str, problem: Problem | None = None, *, status: int = 200, **values: Any) -> Response:

@@ -94,7 +94,6 @@ class PostgresSession:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a statement is running."""
         return not self.idle.is_set()
 
     # --- who it is ---

@@ -60,7 +60,6 @@ class Door:
             await loop.create_datagram_endpoint(lambda: _Cancels(self), local_addr=path, family=socket.AF_UNIX)
 
     def wire(self) -> ClientWire:
-        """Return what a new connection talks to."""
         return ClientWire(self.serve, self.patience, self._wrap)
 
     async def stop(self) -> None:

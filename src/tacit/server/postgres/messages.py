@@ -41,7 +41,6 @@ class Fields:
         self._at = 0
 
     def take(self, count: int) -> bytes:
-        """Return the next bytes."""
         if count < 0 or self._at + count > len(self._body):
             raise Broken
         self._at += count
@@ -54,7 +53,6 @@ class Fields:
         return int(struct.unpack("!i", self.take(4))[0])
 
     def text(self) -> str:
-        """Return a text that ends with a NUL."""
         end = self._body.find(b"\0", self._at)
         if end < 0:
             raise Broken
@@ -63,7 +61,6 @@ class Fields:
         return decoded(found)
 
     def count(self) -> int:
-        """Return how many of something follow."""
         found = self.int16()
         if not 0 <= found <= PARAMETERS_MAX:
             raise Broken
@@ -75,7 +72,6 @@ class Fields:
         return None if size == -1 else self.take(size)
 
     def rest(self) -> bytes:
-        """Return all that is left."""
         return self.take(len(self._body) - self._at)
 
     def end(self) -> None:
@@ -85,7 +81,6 @@ class Fields:
 
 
 def decoded(text: bytes) -> str:
-    """Return bytes as UTF-8."""
     try:
         return text.decode("utf-8")
     except UnicodeDecodeError:
@@ -125,7 +120,6 @@ def parameter_status(name: str, value: str) -> bytes:
 
 
 def key_data(process: int, secret: bytes) -> bytes:
-    """Return what a client sends to cancel its statement."""
     return message(b"K", struct.pack("!i", process), secret)
 
 
@@ -134,7 +128,6 @@ def ready(*, in_transaction: bool) -> bytes:
 
 
 def row_description(columns: Sequence[Described]) -> bytes:
-    """Return the names and types of a result's columns."""
     parts = [
         text_field(each.name) + struct.pack("!ihihih", 0, 0, each.type, each.size, -1, int(each.is_binary))
         for each in columns
@@ -143,7 +136,6 @@ def row_description(columns: Sequence[Described]) -> bytes:
 
 
 def data_rows(rows: Iterable[Sequence[Cell]]) -> bytes:
-    """Return rows, a message for each."""
     found = bytearray()
     for row in rows:
         cells = (b"\xff\xff\xff\xff" if cell is None else struct.pack("!i", len(cell)) + cell for cell in row)

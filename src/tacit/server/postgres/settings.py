@@ -96,7 +96,6 @@ class Settings:
             self.given.pop(OURS + name, None)
 
     def show(self, name: str) -> str:
-        """Return the value of one."""
         name = name.lower()
         if name.startswith(OURS) and name.removeprefix(OURS) in _NAMES:
             return str(self._options().get(name.removeprefix(OURS), ""))
@@ -106,7 +105,6 @@ class Settings:
         return found
 
     def all(self) -> dict[str, str]:
-        """Return all that are set."""
         return {**USUAL, **FIXED, "session_authorization": self.user, **self.given}
 
     def options(self) -> dict[str, Any]:
@@ -120,7 +118,6 @@ class Settings:
         return given
 
     def reset(self) -> None:
-        """Forget all that was set."""
         self.given.clear()
 
     def reported(self) -> Iterator[tuple[str, str]]:

@@ -64,7 +64,6 @@ class ClientStatement:
 
     @property
     def first(self) -> str:
-        """Its first word."""
         return self.words[0] if self.words else ""
 
 
@@ -77,11 +76,9 @@ class Statements:
     _read: "OrderedDict[Any, Any]" = field(default_factory=OrderedDict, init=False)
 
     async def split(self, person: Person, text: str) -> list[StatementText]:
-        """Return the statements of a text."""
         return await self._kept(person, text, PostgresSelect.statements)
 
     async def read(self, person: Person, given: StatementText) -> ClientStatement:
-        """Read one statement."""
         text, words, _ = given
         asked = ClientStatement(text, words)
         is_plan = asked.first == "EXPLAIN"

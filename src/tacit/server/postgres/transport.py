@@ -74,7 +74,6 @@ class ClientWire(asyncio.Protocol):
 
     @property
     def address(self) -> str:
-        """The address of the client."""
         found = self.transport.get_extra_info("peername")
         return str(found[0]) if isinstance(found, tuple) else ""
 
