@@ -75,7 +75,7 @@ SPENDING = {
         "amount",
         "With a new table's budget, its delta, of which a call takes its share; else this call's own.",
     ),
-    "error": Option("error", "Or how far off it may be: the least epsilon is found for it, from public facts."),
+    "error": Option("error", "Or the error to allow: the least epsilon for it is found from public facts."),
     "for_groups_of": Option("whole", "With an error: how many rows a group has that it must hold for."),
     "weights": Option("amounts", "Which aggregates', levels' or questions' errors matter more, by name."),
     "noise": Option("text", "The noise, if not the one that errs less.", ("laplace", "gaussian")),
@@ -89,7 +89,8 @@ SPENDING = {
 FLAGS = {  # only an answer has them
     "consistent": Option("flag", "Make the numbers possible ones, at no cost: counts not negative, quantiles rising."),
     "accept_noise": Option(
-        "flag", "Answer also what is foreseen to be mostly noise; without, it is refused before it is charged."
+        "flag",
+        "Answer even if mostly noise is foreseen; otherwise that is refused before it is charged.",
     ),
 }
 # in the order of a catalog
@@ -131,9 +132,9 @@ _COST = {name: SPENDING[name] for name in ("epsilon", "delta")}
 MADE_ROWS = {
     "columns": Option("names", "The columns of made-up rows; all but the unit's if left out."),
     "dates": Option("ranges", "The public range of each column of dates or times."),
-    "target": Option("text", "A column that matters twice, for models that predict it."),
+    "target": Option("text", "A column that models predict: its pairs have twice the weight."),
     "rules": Option("names", "Conditions that made-up rows keep."),
-    "once": Option("names", "Make several rows of one person: the columns that a person has once."),
+    "once": Option("names", "Several rows for each person: the columns with one value per person."),
     "order": Option("text", "With once: the column by which a person's rows are in order."),
     **_OF_ROWS,
     **_COST,

@@ -91,7 +91,7 @@ def test_where_it_is_not_measured_the_share_of_people_is_a_largest_one(noise, mo
     free = replace(ROWS, totals=None, tail=0, outlook=replace(OUTLOOK, scaled_least=500.0, scaled_most=most))
     first, *_ = answered((), vector=free, noise=noise).facts.notes
     assert first == (
-        f"{said}Down-weighting removed about 28 % of the rows, by what was learned. The intervals allow for it."
+        f"{said}Down-weighting removed about 28 % of the rows, by the learned facts. The intervals allow for it."
     )
 
 

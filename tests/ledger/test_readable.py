@@ -105,9 +105,9 @@ def test_a_ledger_that_kept_no_words_is_read_as_before(tacit, tmp_path):
     with open_ledger(place) as ledger:
         ask(ledger, register(ledger, root.epsilon(1)), "one")
         ledger.verify()
-    assert "asked: not kept" in tacit("ledger", "show", "5", "--ledger", place)
+    assert "asked: unknown" in tacit("ledger", "show", "5", "--ledger", place)
     tacit("certificate", "5", "--ledger", place, "--output", file)
-    assert "asked: not kept" in tacit("certificate", "verify", file)
+    assert "asked: unknown" in tacit("certificate", "verify", file)
     assert "entry 9 does not exist" in tacit("ledger", "show", "9", "--ledger", place, code=2)
 
 

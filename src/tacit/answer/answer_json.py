@@ -87,7 +87,7 @@ def answer_from(
         )
     except (KeyError, TypeError, ValueError, IndexError, AttributeError):
         raise InvalidParameter(
-            "this must be an answer, and is not\nhint: update tacit on one of the two ends"
+            "this is not an answer that this version can read\nhint: update tacit on one of the two ends"
         ) from None
 
 

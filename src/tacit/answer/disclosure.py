@@ -346,8 +346,8 @@ def _removed(each: Record, plan: Plan) -> str:
         )
     if "share_cut" not in each:
         return (
-            f"{_who(each)}Down-weighting removed about {_share_words(1 - 1 / each['foreseen'])} of {of}, by what was"
-            " learned. The intervals allow for it."
+            f"{_who(each)}Down-weighting removed about {_share_words(1 - 1 / each['foreseen'])} of {of}, by the"
+            " learned facts. The intervals allow for it."
         )
     if each["factor_high"] is None:
         return f"The share of {of} that down-weighting removed is not known. The intervals allow for all of it."
@@ -386,7 +386,7 @@ def _moment_line(each: Record) -> str:
         return ""
     rows, products = (_share_words(each[name]) for name in ("share_of_rows", "share_of_products"))
     return (
-        f"{each['name']} was computed after down-weighting, which by what was learned removed about {rows} of the rows"
+        f"{each['name']} was computed after down-weighting, which by the learned facts removed about {rows} of the rows"
         f" and {products} of the {each['of']} about the mean. The intervals allow for the difference."
     )
 

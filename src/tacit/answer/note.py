@@ -122,7 +122,7 @@ def _noise(answer: "Answer") -> Iterator[Both]:
     hidden = sum(row[name] is None for row in answer.rows for name in answer.aggregates)
     if hidden:
         yield (
-            f"- {hidden:,} numbers are not shown, marked [x]: too few people, or too few to tell.",
+            f"- {hidden:,} numbers are not shown, marked [x]: a group has too few people, or too few to be sure.",
             f"- {_german(f'{hidden:,}')} Zahlen fehlen, mit [x] gekennzeichnet: zu wenige Menschen.",
         )
     yield "", ""

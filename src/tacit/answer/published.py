@@ -30,7 +30,7 @@ CrossedRow = tuple[Labels, Sequence[CrossedCell]]
 
 
 def keys_down(answer: "Answer", columns: str | None, unsure_from: float) -> list[str]:
-    """Return the keys that go down, if `columns` goes across; refuse what is no key, and a limit that marks nothing."""
+    """Return the keys that go down, if `columns` goes across; refuse a wrong name or limit."""
     keys = [name for name in answer.columns if name not in answer.aggregates]
     if columns is not None and columns not in keys:
         named = f"its keys are {', '.join(keys)}" if keys else "leave columns= out"

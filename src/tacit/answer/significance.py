@@ -120,7 +120,7 @@ def correlation(source: Any, one: str | None = None, two: str | None = None, *, 
     at = _only(plan.outputs, Correlation, "a correlation")
     counted = _only(plan.outputs, (CountRows, CountUnits, CountValues), "a count of rows")
     if len(noisy.keys) != 1:
-        raise InvalidParameter("this test is of one correlation, without groups\nhint: filter with where(...)")
+        raise InvalidParameter("this test needs one correlation, without groups\nhint: filter with where(...)")
     (column, law), rows = law_of_cells(columns_at, at), columns_at(answer.facts.confidence)[counted].values[0]
     value = column.values[0]
     if value is None or not rows or rows < 4:
@@ -275,7 +275,7 @@ def _crosstab(answer: Answer) -> CountsByTwo:
             "this test needs all groups, also those that are small\nhint: list the keys of both columns"
         )
     if len(plan.keys) != 2:
-        raise InvalidParameter("this test is of a count by two keys\nhint: group_by('sex', 'ward').count()")
+        raise InvalidParameter("this test needs a count by two keys\nhint: group_by('sex', 'ward').count()")
     column, law = law_of_cells(columns_at, _only(plan.outputs, (CountRows, CountUnits, CountValues), "a count of rows"))
     labels = [sorted({key[place] for key in noisy.keys}, key=_label_order) for place in (0, 1)]
     places = [{label: at for at, label in enumerate(each)} for each in labels]
@@ -341,7 +341,7 @@ def _answered(source: Any, asked: Callable[[Any], Any], epsilon: Any) -> Answer:
     if isinstance(source, Answer):
         return source
     if epsilon is None:
-        raise InvalidParameter("a test of a table needs epsilon=, what the question may cost; of an answer it is free")
+        raise InvalidParameter("testing a table needs epsilon=, the most it may cost; testing an answer is free")
     answer: Answer = asked(source).answer(epsilon=epsilon)
     return next(iter(answer.parts.values()), answer)
 

@@ -92,7 +92,7 @@ def revoke(
     context: typer.Context,
     table: str = argument("", "The table's name."),
     *,
-    analyst: str | None = option("NAME", help="Of one analyst; '*' for each."),
+    analyst: str | None = option("NAME", help="One analyst's budget; '*' is each analyst's."),
     period: str | None = option("P", help="The one per day, month or year."),
     reason: str = option("TEXT", help="Why, for the record.", default=""),
     ledger: LedgerPath = None,

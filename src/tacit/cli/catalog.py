@@ -204,13 +204,13 @@ def to_toml(draft: TableDraft) -> str:
     lines = [
         f"[{header}]",
         f"source = {_toml_text(draft.source)}",
-        _toml_line("unit", unit, '"person_id"', "whose privacy; ROW: each row's", missing="fill in: "),
+        _toml_line("unit", unit, '"person_id"', "the protected people; ROW: each row", missing="fill in: "),
         _toml_line(
             "budget", budget, "{ epsilon = 3, delta = 1e-6 }", "the budget for one unit, for life", missing="fill in: "
         ),
         '# neighbours = "add-remove"  # or "replace": how neighbouring tables differ',
         "# population = 100000  # about how many people; a delta too large for them is refused",
-        "# What one unit may count for is learned when a question needs it, once, for a part of its epsilon. By hand:",
+        "# How much one unit may count for is learned once, for a part of a question's epsilon. To declare it instead:",
         _toml_line("rows_per_unit", draft.rows_per_unit, "3", "the most rows of one unit that count in a group"),
         _toml_line("groups_per_unit", draft.groups_per_unit, "2", "the most groups that one unit counts in"),
         "# rows = 1000000  # how many rows there are, if that is public",

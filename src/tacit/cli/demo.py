@@ -232,7 +232,7 @@ def tell_story() -> None:
             lines.append(f"  {type(refusal).__name__}: " + str(refusal).replace("\n", "\n  "))
             break
         lines.append(f"  {row['count']:,}, from {row['count_low']:,} to {row['count_high']:,} (95 %)")
-    say("7. The budget ends, and so do the answers", "\n".join(lines))
+    say("7. The budget is spent, and no further question is answered", "\n".join(lines))
 
 
 def true_survey() -> str:

@@ -36,7 +36,7 @@ def tradeoff(
     kind: str = argument("", "mean, fraction, counts or maximum."),
     *,
     people: int | None = option(help="How many people there are."),
-    error: str | None = option(help="The error to live with, as a share, e.g. 0.01 or 1%."),
+    error: str | None = option(help="The largest error allowed, as a share, e.g. 0.01 or 1%."),
     epsilon: str | None = option(help="The loss, e.g. 1."),
     k: int = option(help="How many counts or options.", name="--k", default=1),
     touched: int | None = option(help="How many of the k one person can be in."),

@@ -291,7 +291,7 @@ def question_lines(words: str | None, shown: str | None) -> list[str]:
     """Return a question's words and its numbers with their error bars; of older entries, that they are not kept."""
     from tacit.answer import kept_lines
 
-    lines = ["asked: not kept in words by the version that wrote it"] if words is None else [f"asked: {words}"]
+    lines = ["asked: unknown; this entry is of an older version"] if words is None else [f"asked: {words}"]
     if shown is None:
         return lines
     try:

@@ -18,9 +18,7 @@ app: typer.Typer = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown"
 Reason = Annotated[str, typer.Option(metavar="TEXT", help="Why, for the record.")]
 Name = Annotated[str | None, typer.Argument(metavar="[NAME]", help="The person's name; case does not matter.")]
 Nameless = Annotated[bool, typer.Option("--nameless", help="Requests without a name, instead of a person.")]
-Until = Annotated[
-    str | None, typer.Option(metavar="DAY", help="The first day (UTC) on which it is over, e.g. 2027-02-01.")
-]
+Until = Annotated[str | None, typer.Option(metavar="DAY", help="The first day (UTC) without access, e.g. 2027-02-01.")]
 
 
 @app.callback()
@@ -37,10 +35,10 @@ def add(
     name: Name = None,
     *,
     role: str = option("R", help="analyst, curator or auditor (reads, cannot ask).", default="analyst"),
-    table: list[str] | None = option("T", help="A table they may ask about; again for more.", name="--table"),
+    table: list[str] | None = option("T", help="A table they may ask about; can be repeated.", name="--table"),
     until: Until = None,
     usual_epsilon: str | None = option(
-        "E", help="The ε of their questions by PostgreSQL's protocol that name none.", name="--usual-epsilon"
+        "E", help="The ε of their questions over PostgreSQL's protocol that do not give one.", name="--usual-epsilon"
     ),
     nameless: Nameless = False,
     reason: Reason = "",
@@ -98,7 +96,7 @@ def list_people(*, ledger: LedgerPath = None, server: ServerAddress = None) -> N
 @app.command()
 @with_options
 def token(
-    name: str = argument("", "Whose it is; or 'end'."),
+    name: str = argument("", "The person's name; or 'end'."),
     ended: str | None = argument("[TOKEN]", "With end: the token's id, or the token.", default=None),
     *,
     until: Until = None,

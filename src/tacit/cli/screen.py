@@ -136,5 +136,7 @@ def opened_book(ledger: str | None, server: str | None) -> Iterator[Any]:
             yield opened
         return
     if ledger is not None:
-        raise InvalidParameter("--ledger is for a ledger here, and --server for one elsewhere\nhint: give one of them")
+        raise InvalidParameter(
+            "--ledger is for a ledger on this machine, and --server for a server's\nhint: give one of them"
+        )
     yield connected(server)

@@ -32,7 +32,9 @@ FIRST = "curator"
 def serve(
     *,
     catalog: str = option("FILE", help="The catalog of the tables to serve.", default="tacit.toml"),
-    host: str = option("ADDRESS", help="Where to listen; this machine alone.", default="127.0.0.1"),
+    host: str = option(
+        "ADDRESS", help="The address to listen at; the default is reached only from this machine.", default="127.0.0.1"
+    ),
     port: int = option("N", help="The port; 0 is any that is free.", default=8765),
     postgres: int | None = option(
         "PORT", help="Speak PostgreSQL's protocol too, on this port, for psql, notebooks and BI tools."

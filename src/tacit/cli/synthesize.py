@@ -29,9 +29,11 @@ def synthesize(
     epsilon: str = required("E", "The cost of the rows, however many are made."),
     columns: str | None = option("NAMES", help="The columns to make, with commas between them; all but the unit's."),
     dates: Repeated = option("COLUMN=A:B", help="The public range of a column of dates or times. Can be repeated."),
-    target: str | None = option("COLUMN", help="A column that matters twice, for models that predict it."),
+    target: str | None = option("COLUMN", help="A column that models predict: its pairs have twice the weight."),
     rule: Repeated = option("CONDITION", help="A rule that made-up rows keep. Can be repeated."),
-    once: str | None = option("NAMES", help="Make several rows a person: the columns that a person has once, or ''."),
+    once: str | None = option(
+        "NAMES", help="Several rows for each person: the columns with one value per person, or ''."
+    ),
     order: str | None = option("COLUMN", help="With --once: the column by which a person's rows are in order."),
     out: str | None = option("FILE", help="The Parquet file to write; without it the rows are planned, for free."),
     count: int | None = option("N", help="How many rows to write; the noisy number of people if left out."),

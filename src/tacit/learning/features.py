@@ -322,7 +322,7 @@ def target_of(table: Table, target: str, loss: str) -> tuple[CodedColumn, tuple[
     declaration = table.frame.declaration
     facts = known_column(target, declaration)
     if target == declaration.unit:
-        raise InvalidParameter(f"'{target}' is the column of people and cannot be predicted")
+        raise InvalidParameter(f"'{target}' identifies the people and cannot be predicted")
     if loss == "classes":
         feature = feature_of(target, declaration)
         values = [plain(value) for value in feature.column.listed]

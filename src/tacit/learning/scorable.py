@@ -543,7 +543,7 @@ class Holdout:
         raise QueryRefused(
             f"this model was fitted on {scoring.fitted_on.words}, and would be scored on people it was fitted on: the"
             " score would be too good"
-            "\nhint: fit it on holdout.training of this very holdout; or score it all the same, even_if_seen=True, and"
+            "\nhint: fit it on holdout.training of this holdout; or score it all the same, even_if_seen=True, and"
             " the score says that it is not fresh"
         )
 

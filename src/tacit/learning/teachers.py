@@ -170,7 +170,7 @@ class Votes:
         paid = "free: asked before" if self.free else f"spent {self.loss}"
         return (
             f"noisy votes of {self.count} teachers on {len(self.rows):,} public rows, each count"
-            f" ± {1.96 * self.sigma:.3g} (95 %)\n{paid}, whatever the teachers say"
+            f" ± {1.96 * self.sigma:.3g} (95 %)\n{paid}, for any votes of the teachers"
         )
 
 
@@ -264,7 +264,7 @@ class Teachers:
         lesson, event, asked = self._asked(rows, epsilon, delta)
         off = 1.96 * float(event.sigma)
         return (
-            f"Votes of {self.count} teachers on {len(lesson.asked):,} public rows: {asked}, whatever they say.\n"
+            f"Votes of {self.count} teachers on {len(lesson.asked):,} public rows: {asked}, for any votes.\n"
             f"Each count of votes is off by about ± {off:.3g} (95 %): "
             + ("fewer rows, or a larger epsilon, would tell more." if off > self.count / 4 else "enough to tell.")
         )

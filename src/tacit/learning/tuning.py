@@ -103,8 +103,8 @@ def _usual_measure(scorings: Sequence[Scoring], holdout: Holdout) -> MeritName:
     for place, each in enumerate(scorings):
         if freshness(each.fitted_on, rows_used(holdout.rest)) == "seen":
             raise QueryRefused(
-                f"model {place} was fitted on people it would be judged on, and would win by that"
-                "\nhint: fit every model on holdout.training of this very holdout"
+                f"model {place} was fitted on people that it would be judged on, so it would seem better than it is"
+                "\nhint: fit every model on holdout.training of this holdout"
             )
     kinds = {isinstance(each.scores.target, ClassTarget) for each in scorings}
     if len(kinds) > 1:

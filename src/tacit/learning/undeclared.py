@@ -116,7 +116,7 @@ class KnownColumns:
         if self.ask is not None:
             lines.append(
                 f"of it ε = {float(self.cost):.2g} first learns undeclared facts of {', '.join(self.names)}: "
-                "kept, and free from then on; until then other cells stand in"
+                "kept, and free from then on; until then the plan shows stand-in cells"
             )
         else:
             cost = sum((each.epsilon for each in self.facts), Fraction(0))

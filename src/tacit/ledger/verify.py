@@ -336,7 +336,7 @@ class History:
     def _answer(self, charge: int, question: str) -> Copied:
         self._answers += 1
         if self._attempts.get(charge, (1, False))[1]:
-            raise _damage(f"entry {self.number} answers what has failed")
+            raise _damage(f"entry {self.number} is the answer of a charge that failed")
         if self._unanswered.pop(charge, None) != question:
             raise _damage(f"entry {self.number} answers a question that was not charged, or was answered before")
         self._learned = (self.number, question)

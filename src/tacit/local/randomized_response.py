@@ -280,7 +280,7 @@ class RandomizedResponse:
         return "\n".join(
             [
                 f"Randomized response, {self.k} answers: {self.loss} for each report, against everyone.",
-                f"An answer is sent as it is with chance {self.keep:.6g}, and is any other evenly otherwise.",
+                f"An answer is sent unchanged with probability {self.keep:.6g}; otherwise as another, equally likely.",
                 f"The estimated fraction is within {self.error(people=1000):.3g} of the truth for 1,000 people and "
                 f"{self.error(people=10**6):.3g} for 1,000,000 (95 %).",
                 *warning(self.epsilon),

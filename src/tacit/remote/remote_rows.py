@@ -36,7 +36,7 @@ def where_of(frame: Frame) -> str | None:
     """Return the filter of a table as it travels; refuse groups and derived columns."""
     if frame.keys or frame.derived:
         raise QueryRefused(
-            "rows and running counts are of the whole table\nhint: leave out group_by and derive; where is fine"
+            "made-up rows and running counts are of the whole table\nhint: leave out group_by and derive; where is fine"
         )
     return None if frame.where is None else show(frame.where)
 

@@ -195,7 +195,7 @@ def _as_problem(error: Exception) -> Problem:
 def _not_this_way(error: HTTPException) -> Problem:
     hint = "GET /api/v1/openapi.json lists every address and its methods"
     return Problem(
-        "not-this-way", error.status_code, "this address is not asked this way", hint, headers=error.headers or {}
+        "not-this-way", error.status_code, "this address does not allow this method", hint, headers=error.headers or {}
     )
 
 

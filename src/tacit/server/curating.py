@@ -46,7 +46,7 @@ from tacit.tables import (
 TOKEN_ID = re.compile(r"[0-9a-f]{16}")
 REASON_MAX = 900
 _REASON = {"type": "string", "minLength": 1, "maxLength": REASON_MAX, "description": "why, for the record"}
-_UNTIL = {"type": "string", "description": "the first day (UTC) on which it is over, or a time with its zone"}
+_UNTIL = {"type": "string", "description": "the first day (UTC) without access, or a time with its zone"}
 PEOPLE = {
     "name": TEXT,
     "role": {"enum": ["analyst", "curator", "auditor"]},

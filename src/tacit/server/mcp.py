@@ -76,7 +76,7 @@ TOOLS: tuple[dict[str, Any], ...] = (
     _tool(
         "make_rows",
         "Make up rows that resemble the table's, from noisy counts. Spends budget for good, once: the same call again"
-        " is free, with new rows. No row is a person's.",
+        " is free, with new rows. No row belongs to a person.",
         {**_MADE, "count": _COUNT},
         "epsilon",
         spends=True,

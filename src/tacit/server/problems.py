@@ -51,7 +51,7 @@ _TITLES = {
     "refused-after-learning": "The question was refused; the facts learned for it first are charged, and kept",
     "unauthorised": "A token is needed that may do this",
     "unknown": "This token may not see it, or it does not exist",
-    "not-this-way": "This address is there, and not for this",
+    "not-this-way": "This address does not allow this method",
     "misdirected": "This server does not have the host name that was asked for",
     "too-many": "Too many requests at once",
     "too-large": "The body is too large",

@@ -223,7 +223,9 @@ class EntryRecord(TypedDict):
     previous: str
     hash: str
     body: str
-    withheld: Annotated[bool, Field(description="whether the body lacks a text, and so differs from the hashed one")]
+    withheld: Annotated[
+        bool, Field(description="whether a text was left out of the body, which then differs from the hashed one")
+    ]
 
 
 class EntriesPage(TypedDict):

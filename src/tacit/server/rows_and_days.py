@@ -90,7 +90,7 @@ def _words_of_rows(words: Words) -> dict[str, Any]:
     """Return the words of `synthesize`: columns of dates have their range beside their name."""
     kept = {name: value for name, value in words.items() if name not in ("where", "dates", "columns")}
     if "epsilon" not in kept:
-        raise InvalidParameter('epsilon is missing: what all rows may cost\nhint: {"epsilon": "1"}')
+        raise InvalidParameter('epsilon is missing: the most that all rows may cost\nhint: {"epsilon": "1"}')
     columns, dates = words.get("columns"), words.get("dates", {})
     if columns is None and dates:
         raise InvalidParameter('ranges of dates need the columns to be named\nhint: {"columns": ["age", "day"]}')
@@ -99,7 +99,7 @@ def _words_of_rows(words: Words) -> dict[str, Any]:
 
 def _cost(words: Words) -> dict[str, Any]:
     if "epsilon" not in words:
-        raise InvalidParameter('epsilon is missing: what all days may cost\nhint: {"epsilon": "1"}')
+        raise InvalidParameter('epsilon is missing: the most that all days may cost\nhint: {"epsilon": "1"}')
     return {name: words[name] for name in ("epsilon", "delta") if name in words}
 
 
@@ -149,7 +149,7 @@ def add_rows_and_days_routes(app: FastAPI, desk: Desk, who: Who) -> None:
                 return json_reply(found)
             return Response(found.body, 200, {"Tacit-Left": found.left}, media_type="application/json")
 
-    free, once = "The noise and the cost of made-up rows: free", "What made-up rows are made of, charged once"
+    free, once = "The noise and the cost of made-up rows: free", "The noisy tables for made-up rows, charged once"
     cost, start = "The cost of a running count and its errors: free", "Charge once for all days of a running count"
     step, again = "The totals with the days that are over, by the ledger's clock: free", "The released days again: free"
     add("made-rows/plan", free, PlanRecord, MADE_ROWS, "epsilon", given.plan_rows)

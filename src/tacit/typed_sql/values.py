@@ -58,7 +58,7 @@ def _of_whole(operator: str) -> "Callable[[Typed, Typed | Constant], Typed]":
     def method(left: "Typed", other: "Typed | Constant") -> "Typed":
         right = _beside(left, other)
         if not (left.dtype.is_whole() and right.dtype.is_whole()):
-            raise TypeError(f"{operator} is of whole numbers, and not of {left.dtype} and {right.dtype}")
+            raise TypeError(f"{operator} needs whole numbers, not {left.dtype} and {right.dtype}")
         return binary(left, operator, right, operated(left.dtype, right.dtype))
 
     return method
