@@ -61,6 +61,13 @@ def test_a_csv_file_leaves_the_types_to_say(tacit_command, folder):
     examples = [line.split('"')[1] for line in Path("tacit.toml").read_text().splitlines() if "# type = " in line]
     assert examples == ["int", "float", "date", "timestamp", "bool", "text"]
     assert "columns are text" not in tacit_command("init", "visits.parquet", *SAID).out
+    several = ("--type", "patient=int,paidAmount=float", "--type", "born=date", "--name", "typed")
+    assert tacit_command("init", "stays.csv", "--unit", "patient", *several).code == 0
+    typed = tomllib.loads(Path("tacit.toml").read_text())["tables"]["typed"]["columns"]
+    assert {name: facts["type"] for name, facts in typed.items()} == {"paidAmount": "float", "born": "date"}
+    assert tacit_command("init", "stays.csv", "--type", "born=date,").err.startswith(
+        "tacit: --type must be COLUMN=VALUE"
+    )
 
 
 def test_no_row_is_read(tacit_command, monkeypatch):

@@ -18,6 +18,7 @@ from tacit.cli.budget import NO_TABLES
 from tacit.cli.options import (
     argument,
     named,
+    named_types,
     option,
     read_ends,
     read_key_list,
@@ -91,7 +92,9 @@ def init(
     delta: str | None = option("D", help="The budget's delta."),
     between: Repeated = option("COLUMN=LOW:HIGH", help="A column's public range. Can be repeated."),
     keys: Repeated = option("COLUMN=A,B", help="A column's public groups. Can be repeated."),
-    type: Repeated = option("COLUMN=TYPE", help="Read a column as this type; CSV is text. Can be repeated."),
+    type: Repeated = option(
+        "COLUMN=TYPE", help="Read columns as these types: age=int,paid=float; CSV is text. Can be repeated."
+    ),
     output: str = option("FILE", help="The catalog to write, or to add to.", default="tacit.toml"),
     asking: bool = option(help="Ask for the missing flags; only on a terminal.", name="--ask/--no-ask", default=True),
 ) -> None:
@@ -106,7 +109,7 @@ def init(
     """
     from tacit.tables import without_password
 
-    types = dict(named(type, "--type", "age=int"))
+    types = named_types(type)
     kinds, stem = _schema(source, types)
     # the catalog names a path from its own folder, and an address without its password
     folder = Path(output).resolve().parent

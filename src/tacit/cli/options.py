@@ -100,7 +100,7 @@ class TableOptions:
     type: Repeated = option(
         "COLUMN=TYPE",
         TABLE,
-        "Read a column as bool, int, float, decimal, text, date or timestamp; CSV is text. Can be repeated.",
+        "Read columns as bool, int, float, decimal, text, date or timestamp: age=int,paid=float; CSV is text.",
     )
     name: str | None = option("NAME", TABLE, "The table's name, if not the file's.")
     version: int | None = option("N", TABLE)
@@ -305,9 +305,7 @@ def _public_facts(
     options: TableOptions, opened: "Opened"
 ) -> tuple[dict[str, dict[str, Any]], dict[str, tuple[str, str]]]:
     """Return what --type, --between and --keys declare of columns, and --between of names in the SELECT."""
-    columns: dict[str, dict[str, Any]] = {
-        column: {"type": kind} for column, kind in named(options.type, "--type", "age=int")
-    }
+    columns: dict[str, dict[str, Any]] = {column: {"type": kind} for column, kind in named_types(options.type).items()}
     listed = named(options.keys, "--keys", "ward=A,B")
     ranges = {name: read_ends(name, ends) for name, ends in named(options.between, "--between", "age=0:120")}
     kinds = column_kinds(opened(options.source), columns) if listed or ranges else {}
@@ -359,6 +357,11 @@ def named(written: Iterable[str] | None, option: str, example: str) -> list[tupl
             raise InvalidParameter(f"{option} names '{column}' twice\nhint: name it once, e.g. {option} {example}")
         pairs.append((column, value))
     return pairs
+
+
+def named_types(written: Iterable[str] | None) -> dict[str, str]:
+    """Return the type of each column that --type names: one in each, or several with commas."""
+    return dict(named([part for text in written or () for part in text.split(",")], "--type", "age=int,paid=float"))
 
 
 def column_kinds(source: "Source", columns: dict[str, dict[str, Any]]) -> dict[str, str]:
