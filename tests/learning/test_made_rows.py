@@ -12,8 +12,9 @@ import pytest
 
 import tacit
 from tacit.learning import MadeRows, load
+from tacit.learning.synthetic.clique_sums import CliqueSums
 from tacit.learning.synthetic.field import Field, JunctionTree, triangulated
-from tacit.learning.synthetic.fitting import NoisyCounts, fitted
+from tacit.learning.synthetic.fitting import NoisyCounts, agreeing, fitted
 from tacit.learning.synthetic.pair_choice import PAIR_WEIGHT, Candidates, chosen_pairs
 from tacit.noise import Keystream
 from tacit.plan import UNIT
@@ -314,10 +315,42 @@ def test_a_field_of_exact_tables_is_the_law_itself_along_a_chain():
     law = first[:, :, None] * (second / second.sum(axis=1, keepdims=True))[None]
     tables = [NoisyCounts(pair, law.sum(axis=out) * 1e6, 1e-3) for pair, out in (((0, 1), 2), ((1, 2), 0))]
     field, _ = fitted(sizes, tables, 1e6)
-    assert np.abs(field.table((0, 1, 2)) - law).sum() < 0.3  # the fit ends at a gradient of a quarter
+    assert np.abs(field.table((0, 1, 2)) - law).sum() < 0.3  # the fit ends at a gradient of a third
     for pair in combinations(range(3), 2):
         out = next(axis for axis in range(3) if axis not in pair)
         assert np.allclose(field.table(pair), field.table((0, 1, 2)).sum(axis=out))
+
+
+def test_sums_over_a_junction_tree_are_those_of_the_joint_law():
+    sizes, tables = (2, 3, 2, 4, 3, 2), [(0,), (0, 1), (1, 2), (2, 3), (0, 3), (1, 3, 4), (5,)]
+    sums = CliqueSums(JunctionTree.of(sizes, tables), tables)
+    parameters = np.random.default_rng(2).normal(size=int(sums.ends[-1]))
+    joint = np.ones(sizes)
+    for table, start, end in zip(tables, sums.ends[:-1], sums.ends[1:], strict=True):
+        shape = [sizes[at] if at in table else 1 for at in range(len(sizes))]
+        joint = joint * np.exp(parameters[start:end]).reshape(shape)
+    logarithm, laws, found = sums.laws(parameters)
+    assert np.isclose(logarithm, np.log(joint.sum()))
+    law = joint / joint.sum()
+    outs = [tuple(at for at in range(len(sizes)) if at not in table) for table in tables]
+    assert np.allclose(found, np.concatenate([law.sum(axis=out).ravel() for out in outs]))
+    field = Field(sums.tree, sums.in_order(laws))
+    assert np.allclose(field.table((0, 4)), law.sum(axis=(1, 2, 3, 5)))
+
+
+def test_tables_are_moved_to_agree_by_least_squares():
+    rng, sizes = np.random.default_rng(5), (3, 4, 2)
+    columns = [(0,), (1,), (2,), (0, 1), (1, 2)]
+    tables = [NoisyCounts(each, rng.normal(10, 5, [sizes[at] for at in each]), 2.0 + len(each)) for each in columns]
+    unit = np.eye(24).reshape(*sizes, 24)  # the whole table's cells, of which each table has sums
+    outs = [tuple(at for at in range(3) if at not in each) for each in columns]
+    whole = np.concatenate([unit.sum(axis=out).reshape(-1, 24) for out in outs])
+    weights = np.concatenate([np.full(each.counts.size, 1 / each.sigma) for each in tables])
+    noisy = np.concatenate([each.counts.ravel() for each in tables])
+    rows = np.vstack([whole * weights[:, None], np.full((1, 24), 1e6)])  # and all cells have 100 people together
+    best = np.linalg.lstsq(rows, np.r_[noisy * weights, 1e8], rcond=None)[0]
+    moved = agreeing(sizes, tables, 100.0)
+    assert np.allclose(np.concatenate([each.ravel() for each in moved]), whole @ best, atol=1e-4)
 
 
 def test_rows_have_each_cells_expected_number_rounded_up_or_down():

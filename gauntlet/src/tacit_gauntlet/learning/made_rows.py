@@ -63,7 +63,7 @@ def membership(size: Size) -> Evidence:
         rows = [*crowd(PEOPLE), *([(10**6, FAR)] if present else [])]
         state = table_of(rows).synthesize(epsilon=EPSILON, columns=list(MADE)).state_
         noisy = np.array(state.noisy["distances"], dtype=np.float64)
-        guesses = [np.rint(np.maximum(state.guess(pair), 0) * PERSON) for pair in state.design.pairs]
+        guesses = [np.rint(np.maximum(state.guesses[pair], 0) * PERSON) for pair in state.design.pairs]
         off = []
         for counted in tables:
             exact = [_mapped(counted, pair, state.bins, state.sizes) for pair in state.design.pairs]

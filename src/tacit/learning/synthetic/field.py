@@ -107,32 +107,6 @@ class JunctionTree:
             values = values.sum(axis=axis - done)
         return values
 
-    def beliefs(self, potentials: Sequence[Floats]) -> tuple[float, list[Floats]]:
-        """Return the logarithm of the sum of all products of exp(potential), and the law of each clique.
-
-        Sum-product in two passes: messages go to the root, and come back.
-        """
-        laws: list[Floats] = []
-        logarithm = 0.0
-        for potential in potentials:
-            top = float(potential.max())
-            logarithm += top
-            laws.append(np.exp(potential - top))
-        for at in reversed(self.order[1:]):
-            message = self.summed(at, self.shared[at], laws[at])
-            total = float(message.sum())
-            logarithm += np.log(total)
-            laws[self.parents[at]] *= self.spread(self.parents[at], self.shared[at], message / total)
-        root = self.order[0]
-        total = float(laws[root].sum())
-        logarithm += np.log(total)
-        laws[root] /= total
-        for at in self.order[1:]:
-            message = self.summed(self.parents[at], self.shared[at], laws[self.parents[at]])
-            own = self.summed(at, self.shared[at], laws[at])
-            laws[at] *= self.spread(at, self.shared[at], quotient(message, own))
-        return logarithm, laws
-
 
 def quotient(top: Floats, bottom: Floats) -> Floats:
     """Return the quotient, 0 if the bottom is 0."""
@@ -257,7 +231,8 @@ def systematic_cells(law: Floats, groups: Integers, bits: Keystream) -> tuple[In
     totals = law.sum(axis=1, keepdims=True)
     heights = np.cumsum(np.where(totals > 0, law / np.where(totals > 0, totals, 1), 1 / cells), axis=1)
     heights /= heights[:, -1:]
-    order = np.lexsort((bits.words(count), groups))
+    keys = (groups.astype(np.uint64) << np.uint64(40)) | (bits.words(count) >> np.uint64(24))
+    order = np.argsort(keys)
     own = groups[order]
     starts: Flags = np.r_[True, own[1:] != own[:-1]]
     first = np.flatnonzero(starts)

@@ -173,6 +173,9 @@ def _listed_bins(noisy: Floats, least: float) -> Integers:
 def cells_within(bins: Integers, of_cells: Integers, shares: Floats, bits: Keystream) -> Integers:
     """Draw a fine cell for each row, by the shares of the cells in its bin."""
     order = np.argsort(of_cells, kind="stable")
+    if len(order) == int(of_cells[order[-1]]) + 1:  # a cell for each bin
+        only: Integers = order[bins]
+        return only
     totals = np.bincount(of_cells, weights=shares)
     within = shares[order] / totals[of_cells[order]]
     heights = np.cumsum(within)

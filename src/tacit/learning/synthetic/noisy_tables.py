@@ -244,7 +244,7 @@ def ask(rounds: Rounds, design: RowsDesign, events: tuple[GaussianNoise, ...]) -
     state = RowsState(design, events, noisy)
     noisy["bins"] = [bins.tolist() for bins in state.found_bins()]
     rounds.use_bins(state.maps)
-    guesses = {pair: whole_guess(state.guess(pair)) for pair in design.pairs}
+    guesses = {pair: whole_guess(guess) for pair, guess in state.guesses.items()}
     noisy["distances"] = rounds.distances(PairDistances(guesses)).tolist()
     linked = [rule for rule in state.possible if len(rule) == 2]
     weights = chosen_pairs(state.candidates, linked)
@@ -390,10 +390,14 @@ class RowsState:
                 tables.append(NoisyCounts((at,), counts, np.append(tables[own].sigma, deviations(self.events)[0])))
         return fitted(self.sizes, tables, self.first_total, possible=self.possible)[0]
 
-    def guess(self, pair: Pair) -> Floats:
-        """Return the number of people in a pair's cells if its columns were independent."""
-        found: Floats = self.first_field.table(pair) * self.first_total
-        return found
+    @cached_property
+    def guesses(self) -> dict[Pair, Floats]:
+        """The number of people in each pair's cells if its columns were independent, but for rules."""
+        field, total = self.first_field, self.first_total
+        if any(len(columns) > 1 for columns in self.possible):
+            return {pair: field.table(pair) * total for pair in self.design.pairs}
+        each = [field.table((at,)) for at in range(len(self.sizes))]
+        return {pair: np.outer(each[pair[0]], each[pair[1]]) * total for pair in self.design.pairs}
 
     @property
     def distances(self) -> dict[Pair, float]:
@@ -405,9 +409,8 @@ class RowsState:
     def candidates(self) -> Candidates:
         """The pairs to choose from."""
         _, of_distance, of_pair = deviations(self.events)
-        guesses = {pair: self.guess(pair) for pair in self.design.pairs}
         return Candidates(
-            self.sizes, guesses, self.distances, of_distance, of_pair, self.first_total, self.design.target
+            self.sizes, self.guesses, self.distances, of_distance, of_pair, self.first_total, self.design.target
         )
 
     @cached_property

@@ -7,12 +7,13 @@ stays small, up to the number at which one more adds more noise to the others th
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import isqrt, sqrt
 
 import numpy as np
 
 from tacit.learning.synthetic.field import triangulated
-from tacit.numbers import Floats
+from tacit.numbers import Floats, Integers
 
 Pair = tuple[int, int]
 
@@ -37,15 +38,29 @@ class Candidates:
     total: float
     target: int | None = None
 
-    def left(self, pair: Pair, pairs: int) -> float:
-        """Return the error in people that is left of a pair if this number of pairs are counted."""
-        noise = self.sigma * sqrt(pairs)
-        return float(np.minimum(0.8 * noise, self.guesses[pair] + 0.15 * noise).sum())
+    @cached_property
+    def _cells(self) -> tuple[Floats, Integers]:
+        """The guesses of all pairs' cells, and where each pair's begin."""
+        flat = [self.guesses[pair].ravel() for pair in self.guesses]
+        return np.concatenate(flat), np.cumsum([0, *(len(each) for each in flat[:-1])])
 
-    def gain(self, pair: Pair, pairs: int) -> float:
-        """Return by how many people the error of a pair would fall."""
-        times = TARGET_TIMES if self.target in pair else 1.0
-        return times * max(self.distances[pair] - self.distance_sigma, 0) - self.left(pair, pairs)
+    @cached_property
+    def _worth(self) -> Floats:
+        """How far each pair is from its guess beyond noise, in people: more of pairs with the target."""
+        times = [TARGET_TIMES if self.target in pair else 1.0 for pair in self.guesses]
+        apart = np.array([self.distances[pair] for pair in self.guesses])
+        found: Floats = np.array(times) * np.maximum(apart - self.distance_sigma, 0)
+        return found
+
+    def left(self, pairs: int) -> Floats:
+        """Return the error in people that is left of each pair if this number of pairs are counted."""
+        noise, (cells, begins) = self.sigma * sqrt(pairs), self._cells
+        found: Floats = np.add.reduceat(np.minimum(0.8 * noise, cells + 0.15 * noise), begins)
+        return found
+
+    def gains(self, pairs: int) -> Floats:
+        """Return by how many people the error of each pair would fall if this number of pairs are counted."""
+        return self._worth - self.left(pairs)
 
     @property
     def cells_most(self) -> float:
@@ -59,18 +74,18 @@ def chosen_pairs(candidates: Candidates, always: Sequence[Pair] = ()) -> dict[Pa
 
     `always` are pairs that share a clique anyway, since a rule links them.
     """
-    chosen: list[Pair] = []
-    while len(chosen) < len(candidates.guesses):
-        pairs = len(chosen) + 1
-        gains = {pair: candidates.gain(pair, pairs) for pair in candidates.guesses if pair not in chosen}
-        order = sorted((pair for pair, gain in gains.items() if gain > 0), key=lambda pair: -gains[pair])
-        fitting = (pair for pair in order if _fits(candidates, [*always, *chosen, pair]))
-        pair = next(fitting, None)
-        if pair is None:
+    pairs, chosen, worth = [*candidates.guesses], list[int](), list[float]()
+    open_ones = np.ones(len(pairs), dtype=np.bool_)  # neither chosen nor too large
+    while True:
+        gains = candidates.gains(len(chosen) + 1)
+        best = int(np.argmax(np.where(open_ones, gains, -np.inf)))
+        if not open_ones[best] or gains[best] <= 0:
             break
-        chosen.append(pair)
-    worth = [sum(candidates.gain(pair, many) for pair in chosen[:many]) for many in range(1, len(chosen) + 1)]
-    return weights_of(candidates, chosen[: int(np.argmax(worth)) + 1]) if worth else {}
+        open_ones[best] = False
+        if _fits(candidates, [*always, *(pairs[at] for at in chosen), pairs[best]]):
+            chosen.append(best)
+            worth.append(float(gains[chosen].sum()))
+    return weights_of(candidates, [pairs[at] for at in chosen[: int(np.argmax(worth)) + 1]]) if worth else {}
 
 
 def _fits(candidates: Candidates, pairs: Sequence[Pair]) -> bool:
@@ -79,7 +94,8 @@ def _fits(candidates: Candidates, pairs: Sequence[Pair]) -> bool:
 
 def weights_of(candidates: Candidates, pairs: Sequence[Pair]) -> dict[Pair, int]:
     """Return whole weights: the share of the loss grows with the error foreseen, to the power of two thirds."""
-    errors = [candidates.left(pair, len(pairs)) ** (2 / 3) for pair in pairs]
+    left = dict(zip(candidates.guesses, candidates.left(len(pairs)), strict=True))
+    errors = [float(left[pair]) ** (2 / 3) for pair in pairs]
     whole = sum(errors)
     weights = (isqrt(int(PAIR_WEIGHT**2 * error / whole * (1 - 1e-9))) for error in errors)
     return {pair: weight for pair, weight in zip(pairs, weights, strict=True) if weight}
