@@ -140,6 +140,11 @@ MADE_ROWS = {
     **_COST,
     "learn": SPENDING["learn"],
 }
+REPORT = {
+    **MADE_ROWS,
+    "report_epsilon": replace(SPENDING["epsilon"], help="What the report may cost, beside the rows' own epsilon."),
+    "report_delta": replace(SPENDING["delta"], help="The delta of the report."),
+}
 RUNNING = {
     "day": Option("text", "The column of dates or times."),
     "until": Option("text", "The last day, as 2028-12-31: the charge is for all days up to it."),

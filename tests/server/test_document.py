@@ -36,6 +36,7 @@ ROUTES = (
     "POST /api/v1/tables/{table}/questions",
     "POST /api/v1/tables/{table}/made-rows/plan",
     "POST /api/v1/tables/{table}/made-rows",
+    "POST /api/v1/tables/{table}/made-rows/report",
     "POST /api/v1/tables/{table}/running/plan",
     "POST /api/v1/tables/{table}/running/start",
     "POST /api/v1/tables/{table}/running/step",

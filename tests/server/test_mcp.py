@@ -73,7 +73,7 @@ def test_an_agent_lists_describes_plans_and_asks(house: House) -> None:
         return [names, *results]
 
     names, listed, described, plan, answer, budget = spoken(house, story)
-    assert names == [*FIRST, "plan_made_rows", "make_rows", "dummy_rows", "running", "budget"]
+    assert names == [*FIRST, "plan_made_rows", "make_rows", "report_rows", "dummy_rows", "running", "budget"]
     assert said(listed) == {"tables": [{"name": "visits", "hold": "2s"}]}
     assert said(described)["declaration"]["name"] == "visits"
     assert said(plan)["fits"] is True

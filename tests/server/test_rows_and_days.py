@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tacit
+from tacit.learning import MadeRows, model_text
 from tacit.ledger import open_ledger
 from tacit.remote import Server
 from tacit.server import Visits
@@ -88,6 +89,27 @@ def test_made_up_rows_are_planned_charged_once_and_then_free(house, visits):
     assert left(house) == spent
 
 
+WIDE: dict[str, Any] = {"columns": {"ward": None, "days": None, "day": ("2026-02-27", "2026-03-20")}}
+
+
+def test_a_paid_report_is_charged_once_and_has_the_servers_figures(house, visits, monkeypatch):
+    monkeypatch.setattr("tacit.learning.synthetic.noisy_tables.chosen_pairs", lambda *_: {})  # so no pair is measured
+    made = visits.where("days >= 0").synthesize(epsilon="0.5", **WIDE)
+    spent = left(house)
+    report = made.report(epsilon="0.25")
+    assert [each.columns for each in report.others] == [("ward", "days"), ("ward", "day"), ("days", "day")]
+    assert report.others[0].apart > report.others[0].noise  # ward follows from days, beyond the noise
+    assert "ε = 0.25" in report.paid
+    both = left(house)
+    assert both < spent
+    again = made.report(epsilon="0.25")
+    assert again.others == report.others
+    assert "Free" in again.paid
+    assert left(house) == both
+    with pytest.raises(tacit.InvalidParameter, match="table=visits"):
+        MadeRows.read(model_text(made)).report(epsilon=1)  # rows from a file know no server
+
+
 def test_rows_of_filtered_tables_dates_and_several_rows_travel(house, visits):
     columns = {"ward": None, "days": None, "day": ("2026-02-27", "2026-03-20")}
     made = visits.where("days >= 3").synthesize(epsilon=2, columns=columns, once=[], order="day")
@@ -106,6 +128,8 @@ REFUSED = [
     ("made-rows", {"columns": ["ward", "days"]}, "epsilon is missing"),
     ("made-rows", {"dates": {"day": ["2026-01-01", "2026-01-02"]}, "epsilon": "1"}, "columns to be named"),
     ("made-rows", {"rows": 3}, "may not have 'rows'"),
+    ("made-rows/report", {"columns": ["ward", "days"], "epsilon": "1"}, "report_epsilon is missing"),
+    ("made-rows/report", {"columns": ["ward", "x"], "epsilon": "1", "report_epsilon": "1"}, "no column 'x'"),
     ("running/start", {"day": "day", "until": "2026-01-01", "epsilon": "1"}, "until is over"),
     ("running/start", {"day": "ward", "until": "2026-04-01", "epsilon": "1"}, "dates or times"),
     ("running/start", {"day": "day", "epsilon": "1"}, "until is missing"),
@@ -123,9 +147,11 @@ def test_refusals_have_words_and_no_charge(house, verb, asked, words):
 
 
 def test_whoever_may_not_ask_gets_no_rows(house):
-    for verb in ("made-rows", "running/start", "running/step"):
+    rows = {"columns": COLUMNS, "epsilon": "1"}
+    for verb in ("made-rows", "made-rows/report", "running/start", "running/step"):
         path = f"/api/v1/tables/visits/{verb}"
-        body = {"columns": COLUMNS, "epsilon": "1"} if verb == "made-rows" else {"day": "day", "until": "2026-04-01"}
+        asked = rows | ({"report_epsilon": "1"} if verb.endswith("report") else {})
+        body = asked if verb.startswith("made") else {"day": "day", "until": "2026-04-01"}
         assert house.send("POST", path, "tacit_audit", json=body).status_code == 403
         assert house.send("POST", path, "tacit_audit_pay", json=body).status_code in (
             403,
@@ -175,6 +201,11 @@ def test_an_agent_makes_rows_and_runs_counts(house, now):
     made = called(house, "make_rows", **asked, count=30)
     assert {row["ward"] for row in made["rows"]} <= {"A", "B", "C", None}
     assert "count must be" in called(house, "make_rows", **asked, count=10**6)
+    spent = left(house)
+    report = called(house, "report_rows", **asked, report_epsilon="0.25")
+    assert "noisy pairs" in report["text"]
+    assert report["others"] == []
+    assert left(house) == spent  # the only pair was measured, so there is nothing to pay for
     days = {"table": "visits", "day": "day", **DAYS}
     assert "until" in called(house, "running", verb="plan", epsilon="1", **days)["text"]
     assert "running count" in called(house, "running", verb="start", epsilon="1", **days)["started"]

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tacit.answer import Answer, Printed
 from tacit.errors import InvalidParameter, QueryRefused, printable
 from tacit.numbers import Number
-from tacit.options import MADE_ROWS, RUNNING, as_sent
+from tacit.options import MADE_ROWS, REPORT, RUNNING, as_sent
 from tacit.query import Frame, show
 from tacit.remote.http import Reply, Wire, path_of
 
@@ -53,8 +54,16 @@ class RemoteSynthesis:
         """Return made-up rows after the server has charged for them: all rows, tables and reports are then free."""
         from tacit.learning import MadeRows
 
-        path = path_of("tables", self.table, "made-rows")
-        return MadeRows.read(self.wire.send("POST", path, self._asked(epsilon, delta, **words)).record["made"])
+        asked = self._asked(epsilon, delta, **words)
+        text = self.wire.send("POST", path_of("tables", self.table, "made-rows"), asked).record["made"]
+        return MadeRows.read(text, elsewhere=partial(self._report, asked))
+
+    def _report(self, asked: Mapping[str, Any], epsilon: Number, delta: Number | None) -> Mapping[str, Any]:
+        """Charge for a report of these rows on the server, and return the pairs that it measured."""
+        more = as_sent({"report_epsilon": epsilon, "report_delta": delta}, REPORT)
+        path = path_of("tables", self.table, "made-rows", "report")
+        found: Mapping[str, Any] = self.wire.send("POST", path, {**asked, **more}).record
+        return found
 
     def plan(self, epsilon: Number = 1, delta: Number | None = None, **words: Any) -> RemotePlan:
         """Return what the rows would be made of, their noise and their cost: free, and no row is read."""

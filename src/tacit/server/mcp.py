@@ -16,7 +16,7 @@ from tacit.errors import InvalidParameter, TacitError
 from tacit.json_wire import read_json, tagged, write_json
 from tacit.ledger import Person
 from tacit.noise import fresh_bytes
-from tacit.options import BODY_BYTES_MAX, MADE_ROWS, OPTIONS, RUNNING, Option, read_options, read_wording
+from tacit.options import BODY_BYTES_MAX, MADE_ROWS, OPTIONS, REPORT, RUNNING, Option, read_options, read_wording
 from tacit.server.desk import KEY_BYTES, Desk, told
 from tacit.server.problems import Problem, Who, body_of, json_reply, read_key
 from tacit.server.reply_schemas import JsonRpcReply
@@ -79,6 +79,14 @@ TOOLS: tuple[dict[str, Any], ...] = (
         " is free, with new rows. No row belongs to a person.",
         {**_MADE, "count": _COUNT},
         "epsilon",
+        spends=True,
+    ),
+    _tool(
+        "report_rows",
+        "How far pairs of columns that made-up rows did not measure are from the table. Spends report_epsilon for good,"
+        " once; rows that were not made yet spend epsilon.",
+        {name: each.document for name, each in REPORT.items()},
+        "epsilon report_epsilon",
         spends=True,
     ),
     _tool(
@@ -194,6 +202,9 @@ def _verbs_of_rows(rows_and_days: RowsAndDays) -> dict[str, Verb]:
         rows = await rows_and_days.desk.free(person, lambda: made.rows(count).to_pylist())
         return {"about": str(made), "rows": rows}
 
+    async def report_rows(person: Person, given: Mapping[str, Any]) -> Any:
+        return await rows_and_days.report(person, _table_name(given), words(given, REPORT))
+
     async def dummy_rows(person: Person, given: Mapping[str, Any]) -> Any:
         rows = await rows_and_days.dummy(person, _table_name(given), _rows_wanted(given))
         return {"rows": rows.to_pylist()}
@@ -210,7 +221,7 @@ def _verbs_of_rows(rows_and_days: RowsAndDays) -> dict[str, Verb]:
         answer = await show(person, table, asked)
         return {"answer": json.loads(answer.body), "left": json.loads(answer.left)}
 
-    return {verb.__name__: verb for verb in (plan_made_rows, make_rows, dummy_rows, running)}
+    return {verb.__name__: verb for verb in (plan_made_rows, make_rows, report_rows, dummy_rows, running)}
 
 
 def framed(record: Any, *, is_error: bool = False) -> dict[str, Any]:

@@ -156,6 +156,22 @@ class MadeRowsRecord(TypedDict):
     made: Annotated[str, Field(description="JSON: noisy integers and public facts, from which rows are free")]
 
 
+class PairErrorRecord(TypedDict):
+    """How far a pair of columns is from made-up rows, as a share of people, with the half-width of its interval."""
+
+    columns: list[str]
+    apart: float
+    error: float
+
+
+class RowsReportRecord(TypedDict):
+    """A paid report of made-up rows: its text, and the pairs that it measured."""
+
+    text: str
+    others: list[PairErrorRecord]
+    paid: str
+
+
 class CellsRecord(TypedDict):
     """The rows of an answer: a cell for each name."""
 

@@ -17,10 +17,10 @@ from tacit.errors import InvalidParameter
 from tacit.json_wire import write_json
 from tacit.learning import MadeRows, model_text
 from tacit.ledger import Person
-from tacit.options import MADE_ROWS, RUNNING, Option, read_options
+from tacit.options import MADE_ROWS, REPORT, RUNNING, Option, read_options
 from tacit.server.desk import Desk, Given
 from tacit.server.problems import Who, body_of, json_reply, object_document
-from tacit.server.reply_schemas import WITH_ANSWER, AnswerRecord, MadeRowsRecord, PlanRecord
+from tacit.server.reply_schemas import WITH_ANSWER, AnswerRecord, MadeRowsRecord, PlanRecord, RowsReportRecord
 
 Words = Mapping[str, Any]
 
@@ -48,6 +48,22 @@ class RowsAndDays:
         def made(table: Table) -> MadeRows:
             found: MadeRows = _rows_asked(table, words).synthesize(**_words_of_rows(words), analyst=person.name)
             return found
+
+        return await self.desk.charged(person, name, made)
+
+    async def report(self, person: Person, name: str, words: Words) -> dict[str, Any]:
+        """Charge for the distances of pairs that made-up rows did not measure; the rows are free if made before."""
+        if "report_epsilon" not in words:
+            raise InvalidParameter(
+                'report_epsilon is missing: what the report may cost\nhint: {"report_epsilon": "0.2"}'
+            )
+        rows = {each: value for each, value in words.items() if not each.startswith("report_")}
+
+        def made(table: Table) -> dict[str, Any]:
+            found: MadeRows = _rows_asked(table, rows).synthesize(**_words_of_rows(rows), analyst=person.name)
+            report = found.report(words["report_epsilon"], words.get("report_delta"), analyst=person.name)
+            others = [{"columns": [*each.columns], "apart": each.apart, "error": each.noise} for each in report.others]
+            return {"text": str(report), "others": others, "paid": report.paid}
 
         return await self.desk.charged(person, name, made)
 
@@ -150,10 +166,12 @@ def add_rows_and_days_routes(app: FastAPI, desk: Desk, who: Who) -> None:
             return Response(found.body, 200, {"Tacit-Left": found.left}, media_type="application/json")
 
     free, once = "The noise and the cost of made-up rows: free", "The noisy tables for made-up rows, charged once"
+    apart = "How far pairs that were not measured are from made-up rows, charged once"
     cost, start = "The cost of a running count and its errors: free", "Charge once for all days of a running count"
     step, again = "The totals with the days that are over, by the ledger's clock: free", "The released days again: free"
     add("made-rows/plan", free, PlanRecord, MADE_ROWS, "epsilon", given.plan_rows)
     add("made-rows", once, MadeRowsRecord, MADE_ROWS, "epsilon", made)
+    add("made-rows/report", apart, RowsReportRecord, REPORT, "epsilon report_epsilon", given.report)
     add("running/plan", cost, PlanRecord, RUNNING, "day until epsilon", given.plan_running)
     add("running/start", start, dict[str, str], RUNNING, "day until epsilon", given.start)
     add("running/step", step, AnswerRecord, RUNNING, "day until", given.step)

@@ -53,6 +53,8 @@ class MadeRows:
     learned_: str = ""
     _certify: Callable[[], Mapping[str, Any]] | None = None
     _table: Table | None = None  # for a paid report
+    # of rows from a server: the paid part of a report, by what it may cost
+    _elsewhere: Callable[[Number, Number | None], Mapping[str, Any]] | None = None
 
     plan_of = staticmethod(plan_of_rows)
 
@@ -182,6 +184,10 @@ class MadeRows:
         if epsilon is None:
             return report_of(self.state_)
         of = self._table if table is None else table
+        if of is None and self._elsewhere is not None and analyst is None and request_id is None:
+            paid_for = self._elsewhere(epsilon, delta)
+            found = [TableError(tuple(each["columns"]), each["apart"], each["error"]) for each in paid_for["others"]]
+            return report_of(self.state_, found, paid_for["paid"])
         if of is None:
             raise InvalidParameter(
                 "a paid report reads the protected table\nhint: made.report(epsilon=0.2, table=visits)"
@@ -236,19 +242,22 @@ class MadeRows:
         save(self, path)
 
     @classmethod
-    def read(cls, text: str) -> "MadeRows":
-        """Return made-up rows from the text of a file that `save` wrote."""
+    def read(
+        cls, text: str, *, elsewhere: Callable[[Number, Number | None], Mapping[str, Any]] | None = None
+    ) -> "MadeRows":
+        """Return made-up rows from the text of a file that `save` wrote; `elsewhere` charges for their reports."""
         from tacit.learning.model_file import model_from
 
         found = model_from(text)
         if not isinstance(found, cls):
             raise InvalidParameter("the text is of another model, and not of made-up rows\nhint: tacit.learning.load")
+        found._elsewhere = elsewhere
         return found
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is saved: noisy numbers and public facts; never a table or a ledger."""
         kept = {name: value for name, value in vars(self).items() if name != "_drawn"}
-        return kept | {"_certify": None, "_table": None}
+        return kept | {"_certify": None, "_table": None, "_elsewhere": None}
 
     def __repr__(self) -> str:
         pairs = len(self.state_.noisy["pairs"])
