@@ -14,15 +14,15 @@ def results() -> Iterator[Result]:
     import dp_accounting
     from dp_accounting.pld.pld_privacy_accountant import PLDAccountant
 
-    from tacit.accounting.amplify import poisson_sample, sampled, sampled_pair
+    from tacit.accounting.amplify import sampled_pair
     from tacit.accounting.pair import pair_of
     from tacit.accounting.pld import Total
     from tacit.numbers import working_precision
-    from tacit.privacy.loss import GaussianNoise, LaplaceNoise
+    from tacit.privacy.loss import GaussianNoise, LaplaceNoise, SubsampledGaussian
 
     laplace = LaplaceNoise(Fraction(100 * STEPS), Fraction(STEPS))
     gaussian = GaussianNoise(Fraction(30 * STEPS), Fraction(STEPS**2))
-    learned = sampled(GaussianNoise(Fraction(STEPS), Fraction(STEPS**2)), poisson_sample(0.01, secret=True, fresh=True))
+    learned = SubsampledGaussian(Fraction(STEPS), Fraction(STEPS**2), Fraction(1, 100))
     their_laplace, their_gaussian = dp_accounting.LaplaceDpEvent(100), dp_accounting.GaussianDpEvent(30)
     their_sampled = dp_accounting.PoissonSampledDpEvent(0.01, dp_accounting.GaussianDpEvent(1.0))
 

@@ -21,17 +21,16 @@ def tacit():
     """Return what computes a batch's epsilon."""
     from fractions import Fraction
 
-    from tacit.accounting.amplify import poisson_sample, sampled, sampled_pair
+    from tacit.accounting.amplify import sampled_pair
     from tacit.accounting.pair import pair_of
     from tacit.accounting.pld import Total
     from tacit.numbers import working_precision
-    from tacit.privacy.loss import GaussianNoise, LaplaceNoise
+    from tacit.privacy.loss import GaussianNoise, LaplaceNoise, SubsampledGaussian
 
     steps = 2**20
     laplace = LaplaceNoise(Fraction(100 * steps), Fraction(steps))
     gaussian = GaussianNoise(Fraction(30 * steps), Fraction(steps**2))
-    one = GaussianNoise(Fraction(steps), Fraction(steps**2))
-    learned = sampled(one, poisson_sample(0.01, secret=True, fresh=True))
+    learned = SubsampledGaussian(Fraction(steps), Fraction(steps**2), Fraction(1, 100))
 
     def epsilon(laplaces, gaussians, samples):
         found = []
