@@ -11,19 +11,16 @@ from tacit.answer.answer import Answer, AnswerInfo, AnswerRows
 from tacit.json_wire import write_json
 from tests.server.conftest import House
 
-COLUMN = {"column": "days"}
+COLUMN = "days"
 TREE: dict[str, Any] = {
-    "format": 1,
+    "format": 2,
     "table": "visits",
     "where": None,
     "keys": [],
     "public_keys": None,
     "outputs": [{"name": "n", "aggregate": "count", "expression": None}],
-    "having": None,
     "order": [],
     "limit": None,
-    "offset": 0,
-    "columns": ["n"],
 }
 
 RAW: list[bytes] = [
@@ -95,21 +92,10 @@ def output(**parts: Any) -> dict[str, Any]:
     return tree(outputs=[{"name": "n", "expression": COLUMN, **parts}])
 
 
-def call(function: str, *arguments: Any) -> dict[str, Any]:
-    return {"call": function, "arguments": list(arguments)}
-
-
-def deep(depth: int) -> Any:
-    found: Any = COLUMN
-    for _ in range(depth):
-        found = call("abs", found)
-    return found
-
-
 TREES: list[dict[str, Any]] = [
     {"question": 5, "epsilon": "1"},
     {"question": None, "epsilon": "1"},
-    tree(format=2),
+    tree(format=1),
     tree(format="1"),
     tree(table="pay"),
     tree(table=5),
@@ -119,39 +105,49 @@ TREES: list[dict[str, Any]] = [
     tree(outputs=[TREE["outputs"][0]] * 2),
     tree(outputs=[{"name": f"n{i}", "aggregate": "count", "expression": None} for i in range(500)]),
     tree(columns=["n", "patient"]),
-    tree(columns=["n", "n"]),
-    tree(where=COLUMN),
-    tree(where={"column": "patient"}),
-    tree(where=call("=", {"column": "patient"}, {"value": 3})),
-    tree(where={"column": "nowhere"}),
-    tree(where={"value": True, "column": "days"}),
-    tree(where=call("=")),
-    tree(where=call("=", COLUMN)),
-    tree(where=call("=", COLUMN, COLUMN, COLUMN)),
-    tree(where=call("system", {"value": "rm"})),
-    tree(where=call("__class__", COLUMN)),
-    tree(where=call("not", call("=", COLUMN, {"value": {"$float": "nan"}}))),
-    tree(where=call("=", COLUMN, {"value": {"$decimal": "1e999999999"}})),
-    tree(where=call("=", COLUMN, {"value": {"$decimal": "1/0"}})),
-    tree(where=call("=", COLUMN, {"value": {"$date": "0000-00-00"}})),
-    tree(where=call("=", COLUMN, {"value": {"$bytes": "x"}})),
-    tree(where=call("=", COLUMN, {"value": [1]})),
-    tree(where=call(">", {"value": 1}, COLUMN)),
-    tree(where=call("and", call(">", COLUMN, {"value": 1}))),
-    tree(where=deep(60)),
-    tree(keys=[{"name": "k", "expression": {"value": 1}}], columns=["k", "n"]),
-    tree(keys=[{"name": "k", "expression": {"column": "patient"}}], columns=["k", "n"]),
-    tree(keys=[{"name": "days", "expression": call("abs", COLUMN)}], columns=["days", "n"]),
+    *(
+        tree(where=where)
+        for where in (
+            COLUMN,
+            5,
+            [],
+            {"column": "days"},
+            "",
+            "patient",
+            "patient = 3",
+            "nowhere",
+            "days =",
+            "ABS(days, days) = 1",
+            "system('rm') = 1",
+            "__class__(days) = 1",
+            "days = 1e999999999",
+            "days = DATE '0000-00-00'",
+            "days = \ud800",
+            "days > 1; DROP TABLE visits",
+            "(SELECT MAX(days) FROM visits) > 1",
+            "days IN (SELECT days FROM visits)",
+            "ABS(" * 60 + "days" + ")" * 60 + " > 1",
+        )
+    ),
+    tree(keys=[["k", "1"]]),
+    tree(keys=[["k", "patient"]]),
+    tree(keys=[["k"]]),
+    tree(keys=[[5, "ward"]]),
+    tree(keys=[["days", "ABS(days)"]]),
     tree(public_keys=[["A"]]),
     tree(public_keys=5),
-    tree(keys=[{"name": "ward", "expression": {"column": "ward"}}], public_keys=[["A", "B"]], columns=["ward", "n"]),
-    tree(keys=[{"name": "ward", "expression": {"column": "ward"}}], public_keys=[[["A"]]], columns=["ward", "n"]),
+    tree(keys=[["ward", "ward"]], public_keys=[["A", "B"]]),
+    tree(keys=[["ward", "ward"]], public_keys=[[["A"]]]),
+    tree(keys=[["ward", "ward"]], totals="some"),
+    tree(keys=[["ward", "ward"]], other="yes"),
+    tree(keys=[["ward", "ward"]], totals=True, public_totals={"nowhere": [[["A"], "1"]]}),
+    tree(totals=True),
     tree(limit=-1),
     tree(limit="5"),
-    tree(offset=-1),
-    tree(order=[{"by": {"column": "days"}}]),
-    tree(order=[{"by": {"column": "n"}, "descending": "yes"}]),
-    tree(having={"column": "n"}),
+    tree(offset=1),
+    tree(order=[["days", False]]),
+    tree(order=[["n", "yes"]]),
+    tree(having="n > 1"),
     output(aggregate="total"),
     output(aggregate="count_units"),
     output(aggregate="sum", between=["30", "0"]),

@@ -1,4 +1,4 @@
-"""Joins and rows by unit travel as trees: the same refusals, plans and answers as of a table that is here."""
+"""Joins and rows by unit travel as JSON: the same refusals, plans and answers as of a table that is here."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -176,13 +176,10 @@ def broken(asked: Any) -> Iterator[Any]:
         ("with", {"table": "visits", "public": "wards"}),
         ("with", None),
         ("join", {"join": 1}),
-        ("join", {"of": rows["join"], "where": {"column": "days"}, "derived": []}),
-        ("join", {"of": rows["join"], "where": {"call": "no", "arguments": []}, "derived": []}),
-        ("join", {"of": rows["join"], "where": None, "derived": [{"name": "ward", "expression": {"column": "days"}}]}),
-        (
-            "join",
-            {"per_unit": rows["join"], "keys": [{"name": "x", "expression": {"column": "ward"}}], "aggregates": []},
-        ),
+        ("join", {"of": rows["join"], "where": "days", "derived": []}),
+        ("join", {"of": rows["join"], "where": "no()", "derived": []}),
+        ("join", {"of": rows["join"], "where": None, "derived": [["ward", "days"]]}),
+        ("join", {"per_unit": rows["join"], "keys": ["x"], "aggregates": []}),
         ("join", {"per_unit": rows["join"], "keys": [], "aggregates": [{"name": "n", "aggregate": "std"}]}),
     ):
         yield {**asked, "rows": {**rows, name: value}}

@@ -35,19 +35,19 @@ def question(number: int) -> dict[str, Any]:
 TOKEN_ID = re.compile("[0-9a-f]{16}")  # random, and no fact about rows
 N = {"name": "n", "aggregate": "count"}
 TREES: list[Any] = [
-    {"format": 1, "table": "t", "outputs": [N], "where": {"call": "=", "arguments": []}},
-    {"format": 1, "table": "t", "outputs": [N], "where": {"call": "=", "arguments": [{"column": "id"}, {"value": 1}]}},
-    {"format": 1, "table": "t", "outputs": [{**N, "aggregate": "exec"}]},
+    {"format": 2, "table": "t", "outputs": [N], "where": "="},
+    {"format": 2, "table": "t", "outputs": [N], "where": "id = 1"},
+    {"format": 2, "table": "t", "outputs": [{**N, "aggregate": "exec"}]},
     {"format": 9, "table": "t", "outputs": [N]},
-    {"format": 1, "table": "t", "outputs": [N], "keys": [{"name": "id", "expression": {"column": "id"}}]},
-    {"format": 1, "table": "t", "outputs": [{**N, "expression": {"value": {"$decimal": "1e99999999"}}}]},
-    {"format": 1, "table": "t", "outputs": [N], "columns": ["n", "id"]},
+    {"format": 2, "table": "t", "outputs": [N], "keys": [["id", "id"]]},
+    {"format": 2, "table": "t", "outputs": [{**N, "expression": {"value": {"$decimal": "1e99999999"}}}]},
+    {"format": 2, "table": "t", "outputs": [N], "columns": ["n", "id"]},
 ]
 
 NAMES = ("between", "per_unit", "dialect", "most", "error", "for_groups_of", "weights", "noise", "learn", "consistent")
 AMOUNTS = ("epsilon", "delta", "confidence")
 ODD = ("NaN", "1e400", "1.5", "[[]]", '{"": []}', '"nan"', '{"a": "nan"}', '"\\ud800"', '"' + "9" * 5000 + '"')
-TREE = json.dumps({"format": 1, "table": "t", "outputs": [N]})
+TREE = json.dumps({"format": 2, "table": "t", "outputs": [N]})
 
 BODIES: list[bytes] = [
     *(f'{SQL}, "epsilon": "1", "{name}": {odd}}}'.encode() for name in NAMES for odd in ODD),
