@@ -1,4 +1,4 @@
-"""A question as JSON, and back: what the Python door was given, with each expression as text, versioned.
+"""A question as JSON, and back: the words that the Python door was given, each expression as text, with a version.
 
 The reader does not trust the sender: it gives every name and text to the Python door again, which parses and checks
 them as if a person had written them there. Of rows that are computed first (joins, rows by unit) the steps travel too.
@@ -198,7 +198,7 @@ def question_about(
 
 @contextmanager
 def _as_doors_make() -> Iterator[None]:
-    """Refuse a record that no door writes, whatever is wrong about it."""
+    """Refuse a record that no door writes."""
     try:
         yield
     except TacitError:
@@ -212,10 +212,10 @@ def _query(record: object, frame: Frame) -> Query:
     given = _as_object(record, (*names, "outputs", "order", "limit"), "a question")
     if given.get("format") != FORMAT:
         raise InvalidParameter(f"the question's format is not {FORMAT}\nhint: use a client of this server's version")
-    if (table := _as_text(given.get("table"), "table")) != frame.declaration.name:
+    if (table := _text_sent(given.get("table"), "table")) != frame.declaration.name:
         raise QueryRefused(f"the question is about '{table}'\nhint: this table is '{frame.declaration.name}'")
     if given.get("where") is not None:
-        frame = frame.filtered(_as_text(given["where"], "where"))
+        frame = frame.filtered(_text_sent(given["where"], "where"))
     if keys := _pairs(given.get("keys"), "keys", KEYS_MAX):
         frame = _grouped(_derived(frame, keys), [name for name, _ in keys], given)
     elif any(given.get(name) for name in ("public_keys", "smallest", "totals", "other", "public_totals")):
@@ -233,7 +233,7 @@ def _derived(frame: Frame, columns: Sequence[tuple[str, Any]]) -> Frame:
     """Return a table under construction with columns by their texts; those that it has already stay as they are."""
     for name, text in columns:
         if name not in frame.derived and text != show(Column(name)):
-            frame = frame.deriving({name: _as_text(text, "an expression")})
+            frame = frame.deriving({name: _text_sent(text, "an expression")})
     return frame
 
 
@@ -262,8 +262,8 @@ def _output(record: Any) -> tuple[str, AggregateSpec]:
     door, names = _DOORS[kind]
     given = _as_object(record, ("name", "aggregate", "expression", *names), f"a {kind}")
     parts = {name: _READERS.get(name, _as_it_is)(given[name]) for name in names if given.get(name) is not None}
-    of = () if given.get("expression") is None else (_as_text(given["expression"], "an expression"),)
-    return _as_text(given.get("name"), "an aggregate's name"), door(*of, **parts)
+    of = () if given.get("expression") is None else (_text_sent(given["expression"], "an expression"),)
+    return _text_sent(given.get("name"), "an aggregate's name"), door(*of, **parts)
 
 
 def _as_it_is(written: Any) -> Any:
@@ -278,7 +278,7 @@ def _range_sent(written: Any) -> tuple[Fraction, Fraction]:
 _READERS: dict[str, Callable[[Any], Any]] = {
     **dict.fromkeys(("between", "other_between"), _range_sent),
     **dict.fromkeys(("step", "fraction"), from_text),
-    "other": lambda written: _as_text(written, "other"),
+    "other": lambda written: _text_sent(written, "other"),
 }
 
 
@@ -294,39 +294,39 @@ def _rows_sent(
         return _rows_sent(given.get(name), tables, publics, depth + 1)
 
     if set(given) == {"table"}:
-        declaration = tables(_as_text(given["table"], "a table"))
+        declaration = tables(_text_sent(given["table"], "a table"))
         return Frame(declaration), TableRows(declaration.name)
     if set(given) == {"of", "where", "derived"}:
         frame, relation = inner("of")
         frame = replace(_derived(frame, _pairs(given["derived"], "derived", AGGREGATES_MAX)), where=None)
-        return (frame if given["where"] is None else frame.filtered(_as_text(given["where"], "where"))), relation
+        return (frame if given["where"] is None else frame.filtered(_text_sent(given["where"], "where"))), relation
     if set(given) == {"join", "with", "on", "how", "most"}:
         frame, relation = inner("join")
         is_public = isinstance(given["with"], dict) and set(given["with"]) == {"public"}
         right = (
-            publics(_as_text(given["with"]["public"], "a public table")) if is_public else frame_side(*inner("with"))
+            publics(_text_sent(given["with"]["public"], "a public table")) if is_public else frame_side(*inner("with"))
         )
-        on = {_as_text(here, "a column"): _as_text(there, "a column") for here, there in given["on"][:PAIRS_MAX]}
+        on = {_text_sent(here, "a column"): _text_sent(there, "a column") for here, there in given["on"][:PAIRS_MAX]}
         left = frame_side(frame, relation)
         relation, made = joined_frame(left, right, frame.tables or {}, on, given["how"], given["most"])
         return made, relation
     if set(given) == {"per_unit", "keys", "aggregates"}:
         frame, relation = inner("per_unit")
-        keys = [_as_text(key, "a key") for key in _as_list(given["keys"], "keys", PAIRS_MAX)]
-        asked = dict(map(_unit_aggregate, _as_list(given["aggregates"], "aggregates", AGGREGATES_MAX)))
+        keys = [_text_sent(key, "a key") for key in _as_list(given["keys"], "keys", PAIRS_MAX)]
+        asked = dict(map(_aggregate_of_units, _as_list(given["aggregates"], "aggregates", AGGREGATES_MAX)))
         units, made = per_unit(frame.grouped(keys) if keys else frame, relation, asked)
         return made, units
     raise InvalidParameter(f"rows are a table's, filtered ones, a join's or those by unit{_LACKING}")
 
 
-def _unit_aggregate(record: Any) -> tuple[str, AggregateSpec]:
+def _aggregate_of_units(record: Any) -> tuple[str, AggregateSpec]:
     given = _as_object(record, ("name", "aggregate", "expression", "fraction"), "an aggregate of a unit")
     kind, fraction = given.get("aggregate"), given.get("fraction")
     if kind not in ("count", "count_distinct", "sum", "mean", "quantile") or fraction not in (None, 0, 1):
         raise InvalidParameter(f"a unit has count, count_distinct, sum, mean, min and max{_LACKING}")
-    of = None if given.get("expression") is None else _as_text(given["expression"], "an expression")
+    of = None if given.get("expression") is None else _text_sent(given["expression"], "an expression")
     made = {} if fraction is None else {"fraction": Fraction(fraction)}
-    return _as_text(given.get("name"), "a name"), AggregateSpec(kind, of, **made)  # type: ignore[arg-type]
+    return _text_sent(given.get("name"), "a name"), AggregateSpec(kind, of, **made)  # type: ignore[arg-type]
 
 
 def _as_object(record: Any, names: Sequence[str], what: str) -> Record:
@@ -348,10 +348,10 @@ def _as_list(record: Any, what: str, most: int) -> list[Any]:
 
 
 def _pairs(record: Any, what: str, most: int) -> list[tuple[str, Any]]:
-    return [(_as_text(name, what), value) for name, value in _as_list(record, what, most)]
+    return [(_text_sent(name, what), value) for name, value in _as_list(record, what, most)]
 
 
-def _as_text(record: Any, what: str) -> str:
+def _text_sent(record: Any, what: str) -> str:
     if not isinstance(record, str):
         raise InvalidParameter(f"{what} must be text{_LACKING}")
     refuse_broken_text(record)
