@@ -38,7 +38,7 @@ def start_plan(keys, unit="id"):
 def engine_of(rows, path, memory=1 << 16):
     """Return an engine that takes this path and no other, with so little memory that the patient path writes runs."""
     engine = EmbeddedEngine(open_source(rows if isinstance(rows, pa.Table) else as_table(rows), {}), path=path)
-    engine._memory = 1 << 28 if path == "kernel" else memory
+    engine._memory = memory if path == "patient" else 1 << 28
     engine._quick = engine._on_path  # that the patient path would take over is not enough
     return engine
 

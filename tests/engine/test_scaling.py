@@ -10,11 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit import typed_sql as sql
-from tacit.engine import scaled_relation
 from tacit.engine.patience import patient_cells
 from tacit.plan import CELL_MOST, UNBOUNDED, Profile, Scaling, Vector
-from tacit.tables.connection import our_connection
 from tests.engine import scaling_reference as reference
 from tests.engine.exact import as_table
 from tests.engine.scaled_plans import (
@@ -123,24 +120,14 @@ def assert_in_own_bins(path, norm, lengths):
 
 
 def bin_of_the_length_itself(patched):
-    right, joined = scaled_relation.length_bin, patient_cells.joined_limbs
-    patched.setattr(scaled_relation, "length_bin", lambda length: right(length + 1))
+    joined = patient_cells.joined_limbs
     patched.setattr(patient_cells, "joined_limbs", lambda sums: (joined(sums)[0], joined(sums)[1] + 1))
 
 
 def bins_in_upper_halves_of_octaves(patched):
-    """2b + 1 for every length, b being the octave."""
-
-    def upper(length):
-        below = scaled_relation.bit_length(length - 1)
-        return sql.cases((length > 0, below + sql.greatest(below - 1, 0)))
-
-    def upper_of_words(numbers):  # of a third there are one or two binary digits less
-        return right(numbers) + (numbers > 0)
-
+    """2b + 1 for every length, b being the octave: of a third there are one or two binary digits less."""
     right = patient_cells.bit_length
-    patched.setattr(scaled_relation, "length_bin", upper)
-    patched.setattr(patient_cells, "bit_length", upper_of_words)
+    patched.setattr(patient_cells, "bit_length", lambda numbers: right(numbers) + (numbers > 0))
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -220,28 +207,6 @@ def test_one_unit_in_thousands_of_cells_at_the_largest_number(path, norm):
     }
 
 
-def test_roots_and_digits_are_exact_in_sql():
-    """The float root of a sum of squares may be off by one, and then whole numbers decide."""
-    backend = our_connection()
-    roots = [0, 1, 2, 3, (1 << 26) - 1, 94906265, 94906266, 94906267, (1 << 31) - 1, (1 << 40) - 1, (1 << 41) - 3]
-    squares = [max(0, root * root + more) for root in roots for more in (-1, 0, 1)]
-    table = sql.Lent(pa.table({"s": pa.array(squares, pa.decimal128(38, 0)), "c": pa.array([0] * len(squares))}))
-    found = (
-        backend.to_arrow(table.select(root=scaled_relation.root_length(table["s"], table["c"])))
-        .column("root")
-        .to_pylist()
-    )
-    assert found == [0 if each == 0 else math.isqrt(each - 1) + 1 for each in squares]
-    numbers = [0, 1, *[(1 << bits) + more for bits in range(1, 39) for more in (-1, 0, 1)]]
-    table = sql.Lent(pa.table({"n": numbers}))
-    digits = backend.to_arrow(table.select(digits=scaled_relation.bit_length(table["n"])))
-    assert digits.column("digits").to_pylist() == [number.bit_length() for number in numbers]
-    table = sql.Lent(pa.table({"n": [CELL_MOST] * 2, "m": [2**63 - 1] * 2}))
-    summed = table.agg(n=table["n"].sum(), m=table["m"].sum())
-    digits = backend.to_arrow(summed.select(**{name: scaled_relation.bit_length(summed[name]) for name in "nm"}))
-    assert digits.to_pylist() == [{"n": 40, "m": 64}]  # a sum has 128 bits
-
-
 @pytest.mark.parametrize("path", PATHS)
 def test_cells_have_the_same_integers_whatever_the_order_of_rows(path):
     source = random.Random(3)
@@ -281,8 +246,21 @@ def limbs_of(numbers):
     return np.array([low, high]).T.view(np.uint64)
 
 
-def test_sums_beyond_64_bits_are_exact_or_known_to_be_beyond_on_the_patient_path():
-    roots = [0, 1, 2, (1 << 31) - 1, (1 << 31) + 1, (1 << 40) - 1, (1 << 41) - 3]
+def test_sums_beyond_64_bits_are_exact_or_known_to_be_beyond():
+    roots = [
+        0,
+        1,
+        2,
+        3,
+        (1 << 26) - 1,
+        94906265,
+        94906266,
+        94906267,
+        (1 << 31) - 1,
+        (1 << 31) + 1,
+        (1 << 40) - 1,
+        (1 << 41) - 3,
+    ]
     squares = [max(0, root * root + more) for root in roots for more in (-1, 0, 1)]
     assert patient_cells._roots(limbs_of(squares))[:, 0].tolist() == [
         math.isqrt(each - 1) + 1 if each else 0 for each in squares

@@ -7,6 +7,7 @@ Each claim comes with mutants of the code that must break it.
 
 import random
 from collections import defaultdict
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ import pytest
 from tacit import typed_sql as sql
 from tacit.engine import scaled_relation
 from tacit.engine.patience import patient_cells
+from tacit.engine.relation import UNIT
 from tacit.plan import CELL_MOST, Profile, Scaling, Vector
 from tests.engine.exact import UNITS, as_table
 from tests.engine.scaled_plans import (
@@ -99,36 +101,49 @@ def test_a_unit_that_is_removed_leaves_what_others_add_as_it_was(path, norm):
 
 
 def weight_rounded_up(patched):
-    right = scaled_relation.weight_within
-    patched.setattr(scaled_relation, "weight_within", lambda length, cap: right(length, cap) + 1)
+    right = patient_cells._weights
+    patched.setattr(patient_cells, "_weights", lambda *words: right(*words) + 1)
 
 
 def weight_of_each_cell_alone(patched):
-    patched.setattr(scaled_relation.OverUnit, "total", lambda _, value: value)
+    right = scaled_relation._codes
+
+    def each_its_own(cells, names):
+        return np.arange(len(cells)) if names == [UNIT] else right(cells, names)
+
+    patched.setattr(scaled_relation, "_codes", each_its_own)
 
 
 def weight_of_the_first_vector_alone(patched):
-    patched.setattr(scaled_relation.sql, "least", lambda first, *_: first)
+    right = patient_cells._weights
+
+    def first(scaling, lengths):
+        alone = right(replace(scaling, together=()), lengths)
+        for together in scaling.together:
+            alone[:, list(together)] = alone[:, together[:1]]
+        return alone
+
+    patched.setattr(patient_cells, "_weights", first)
 
 
 def scaled_away_from_zero(patched):
-    up = (1 << 24) - 1
-    patched.setattr(
-        scaled_relation,
-        "scaled",
-        lambda fine, weight: scaled_relation.signed_as((fine.abs() * weight + up) >> 24, fine),
-    )
+    right = scaled_relation.scaled_blocks
+
+    def up(cells, scaling, lengths):
+        for block, _ in right(cells, scaling, lengths):
+            weights = patient_cells._weights(scaling, lengths.of(block.unit))
+            yield block, np.sign(block.fine) * ((np.abs(block.fine) * weights + (1 << 24) - 1) >> 24)
+
+    patched.setattr(scaled_relation, "scaled_blocks", up)
 
 
 def root_rounded_down(patched):
-    right = scaled_relation.root_length
-    patched.setattr(
-        scaled_relation, "root_length", lambda squares, coarse: right(squares, coarse) - (sql.literal(1) << coarse)
-    )
+    right = patient_cells._roots
+    patched.setattr(patient_cells, "_roots", lambda sums: right(sums) - 1)
 
 
 def squares_rounded_down(patched):
-    patched.setattr(scaled_relation, "square", lambda size, coarse: (size >> coarse) * (size >> coarse))
+    patched.setattr(patient_cells, "squared", lambda sizes, coarse: (sizes >> coarse) * (sizes >> coarse))
 
 
 MUTANTS = {
@@ -139,6 +154,7 @@ MUTANTS = {
     root_rounded_down: (2,),
     squares_rounded_down: (2,),
 }
+OF_BOTH = [weight_rounded_up, root_rounded_down, squares_rounded_down]
 
 
 @pytest.mark.parametrize(("mutant", "norm"), [(mutant, norm) for mutant, norms in MUTANTS.items() for norm in norms])
@@ -148,14 +164,11 @@ def test_a_mutant_of_scaling_in_sql_goes_beyond_a_cap(monkeypatch, mutant, norm)
         assert_within_caps("sql", norm, together=mutant is weight_of_the_first_vector_alone)
 
 
-def patient_weight_rounded_up(patched):
-    right = patient_cells._weights
-    patched.setattr(patient_cells, "_weights", lambda *words: right(*words) + 1)
-
-
-def patient_root_rounded_down(patched):
-    right = patient_cells._roots
-    patched.setattr(patient_cells, "_roots", lambda sums: right(sums) - 1)
+@pytest.mark.parametrize("mutant", OF_BOTH)
+def test_a_mutant_of_scaling_on_the_patient_path_goes_beyond_a_cap(monkeypatch, mutant):
+    mutant(monkeypatch)
+    with pytest.raises(AssertionError):
+        assert_within_caps("patient", 2)
 
 
 def patient_lengths_of_blocks(patched):
@@ -170,13 +183,6 @@ def patient_lengths_of_blocks(patched):
         return ((np.array([unit]), parts) for unit, parts in found.items())
 
     patched.setattr(patient_cells, "_by_unit", last_of_each)
-
-
-@pytest.mark.parametrize("mutant", [patient_weight_rounded_up, patient_root_rounded_down])
-def test_a_mutant_of_scaling_on_the_patient_path_goes_beyond_a_cap(monkeypatch, mutant):
-    mutant(monkeypatch)
-    with pytest.raises(AssertionError):
-        assert_within_caps("patient", 2)
 
 
 @pytest.mark.parametrize("norm", [1, 2])
@@ -229,24 +235,27 @@ def test_totals_are_the_sum_of_what_each_unit_adds_by_itself(path):
 
 
 def cut_not_clipped(patched):
-    def both(kept, rest, vector):
-        within, _ = right(kept, rest, vector)
-        return within, rest
+    def both(left, taken, vector):
+        return right(left, taken, vector)[0], taken
 
-    right = scaled_relation.kept_and_cut
-    patched.setattr(scaled_relation, "kept_and_cut", both)
+    right = patient_cells.kept_and_cut
+    patched.setattr(patient_cells, "kept_and_cut", both)
 
 
 def cut_clipped_at_the_whole_tail(patched):
-    def both(kept, rest, vector):
-        return right(kept, rest, vector)[0], right(rest, kept, vector)[0]
+    def both(left, taken, vector):
+        return right(left, taken, vector)[0], right(taken, left, vector)[0]
 
-    right = scaled_relation.kept_and_cut
-    patched.setattr(scaled_relation, "kept_and_cut", both)
+    right = patient_cells.kept_and_cut
+    patched.setattr(patient_cells, "kept_and_cut", both)
 
 
 def totals_held_by_every_cell(patched):
-    patched.setattr(scaled_relation.OverUnit, "is_first", lambda _: sql.literal(True))
+    def of_cells(totals, block, added):
+        right(totals, replace(block, unit=np.arange(len(block.unit))), added)
+
+    right = patient_cells.UnitTotals.add
+    patched.setattr(patient_cells.UnitTotals, "add", of_cells)
 
 
 @pytest.mark.parametrize("mutant", [cut_not_clipped, cut_clipped_at_the_whole_tail, totals_held_by_every_cell])

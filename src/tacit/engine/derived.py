@@ -19,7 +19,7 @@ from tacit import typed_sql as sql
 from tacit.engine.conversion import Cell, type_name
 from tacit.engine.expression import to_sql
 from tacit.engine.patience.patient_units import Added, rows_on_disk
-from tacit.engine.relation import leaving, rows_of_units, unit_value
+from tacit.engine.relation import leaving, plain_unit, rows_of_units, unit_value
 from tacit.errors import QueryRefused
 from tacit.query import (
     FLOAT,
@@ -444,13 +444,6 @@ def equal_keys(left: sql.Relation, right: sql.Relation, sides: Sides) -> list[sq
                 " be taken for one\nhint: store it with one type in both tables, or declare it as text in both"
             )
     return [left[name] == right[name] for name in names]
-
-
-def plain_unit(unit: sql.Typed) -> sql.Typed:
-    """Return the unit in a type that can be stored and read again as it is: −0.0 is 0.0, and ids of bytes are text."""
-    if unit.type().is_uuid():
-        return leaving(unit.cast("string"))
-    return Cell(unit, FLOAT, raw=True).settled().value if unit.type().is_floating() else unit
 
 
 def refuse_more_matches(relation: Join, sides: Sides) -> None:

@@ -34,15 +34,7 @@ from tacit.engine.relation import (
     with_distinct,
     with_values,
 )
-from tacit.engine.scaled_relation import (
-    profile_relation,
-    profile_table,
-    question_of_profiles,
-    scaled_names,
-    scaled_relation,
-    total_names,
-    with_totals_apart,
-)
+from tacit.engine.scaled_relation import profile_table, question_of_profiles, scaled_table
 from tacit.exact import ExactIntegers, ExactTable, GroupedSteps, key_name, sum_names, with_values_of
 from tacit.memory import memory_limit, refuse_without_folder, spill_folder
 from tacit.plan import CodedPlan, Plan, RunningPlan
@@ -215,18 +207,15 @@ class EmbeddedEngine:
             return kernel_path.exact_sums(plan, self._source, asked, salt, memory=self._memory)
         if plan.profiles:
             listed = listed_keys(question_of_profiles(plan))
-            found = profile_relation(plan, self._source.table, self._kinds, listed)
-            return profile_table(self._source.fetch(found), plan)
+            return profile_table(plan, self._source, self._kinds, listed, self._memory)
         listed = listed_keys(plan)
         if plan.scaling is not None:
-            found = scaled_relation(plan, self._source.table, self._kinds, salt, listed)
-            exact_table = _table_of(self._source.fetch(found), plan, [*scaled_names(plan), *total_names(plan)])
-            exact_table = with_totals_apart(exact_table, plan)
+            exact_table = scaled_table(plan, self._source, self._kinds, salt, listed, self._memory)
         elif plan.sums_nothing:
             exact_table = ExactTable(((),) if plan.public_keys is None else plan.public_keys, {})
         else:
             summed = exact_relation(plan, self._source.table, self._kinds, salt, listed)
-            exact_table = _table_of(self._source.fetch(summed), plan, sum_names(plan))
+            exact_table = _table_of(self._source.fetch(summed), plan)
         for column in sorted({draw.column for draw in plan.quantiles}):
             values = values_relation(plan, column, self._source.table, self._kinds, salt, listed)
             exact_table = with_values(exact_table, column, self._source.fetch(values), plan)
@@ -276,20 +265,20 @@ def is_digest(part: Any) -> bool:
     return isinstance(part, str) and len(part.encode()) == DIGEST_BYTES
 
 
-def _table_of(found: pa.Table, plan: Plan, names: list[str]) -> ExactTable:
+def _table_of(found: pa.Table, plan: Plan) -> ExactTable:
     if plan.public_keys is not None:
-        return _listed_groups(found, plan, names)
+        return _listed_groups(found, plan)
     columns = [found.column(key_name(index)).to_pylist() for index in range(len(plan.keys))]
     keys: list[tuple[Scalar, ...]] = [tuple(to_scalar(part) for part in key) for key in zip(*columns, strict=True)]
-    return ExactTable(keys, {name: _integers(found, name) for name in names})
+    return ExactTable(keys, {name: _integers(found, name) for name in sum_names(plan)})
 
 
-def _listed_groups(found: pa.Table, plan: Plan, names: list[str]) -> ExactTable:
+def _listed_groups(found: pa.Table, plan: Plan) -> ExactTable:
     """Every listed key, in the order of the list; a key without rows has zeros."""
     listed = ((),) if plan.public_keys is None else plan.public_keys
     places: Any = found.column(KEY_PLACE).to_pylist() if plan.keys else [0] * len(found)
     sums = {}
-    for name in names:
+    for name in sum_names(plan):
         column = [0] * len(listed)
         for index, value in zip(places, _integers(found, name), strict=True):
             column[index] = value

@@ -21,6 +21,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tacit import typed_sql as sql
+from tacit.engine.conversion import Cell
 from tacit.engine.expression import read_unit, steps_above_low, to_raw_sql, to_sql
 from tacit.exact import (
     ROWS,
@@ -36,7 +37,7 @@ from tacit.exact import (
 )
 from tacit.numbers import Integers
 from tacit.plan import UNBOUNDED, UNIT_WEIGHT, Plan, Product
-from tacit.query import Call, Column, Expression, Kind, Value
+from tacit.query import FLOAT, Call, Column, Expression, Kind, Value
 from tacit.tables import ColumnFacts, WantedRows, keys_to_arrow, to_scalar
 
 UNIT = "unit"
@@ -152,6 +153,13 @@ def unit_value(table: sql.Relation, name: str, kinds: Mapping[str, Kind]) -> sql
     """Return the unit as its declared type reads it: ids that are equal as numbers are one unit."""
     unit = read_unit(table, name, kinds[name]) if name in kinds else table[name]
     return leaving(unit.in_hex() if unit.type().is_binary() else unit)
+
+
+def plain_unit(unit: sql.Typed) -> sql.Typed:
+    """Return the unit in a type that can be stored and read again as it is: −0.0 is 0.0, and ids of bytes are text."""
+    if unit.type().is_uuid():
+        return leaving(unit.cast("string"))
+    return Cell(unit, FLOAT, raw=True).settled().value if unit.type().is_floating() else unit
 
 
 def belongs_to_someone(unit: sql.Typed) -> sql.Typed:
@@ -285,7 +293,7 @@ def weighed_rows(
 ) -> tuple[sql.Relation, list[str]]:
     """Return the rows whose values of a column get weights, with the order that decides which groups are kept."""
     rows, keys = counted_rows(plan, table, kinds, listed)
-    rows = _with_text_units(with_orders(rows, keys, [value_name(column)], salt))
+    rows = with_plain_units(with_orders(rows, keys, [value_name(column)], salt))
     return rows.select(UNIT, *keys, GROUP_ORDER, **{STEPS: rows[value_name(column)].cast("int64")}), keys
 
 
@@ -315,11 +323,11 @@ def value_rows(
     rows, keys = _value_rows(plan, index, table, kinds, listed)
     if plan.unit is None:
         return rows, keys
-    return _with_text_units(with_orders(rows, keys, [VALUE], salt)), keys
+    return with_plain_units(with_orders(rows, keys, [VALUE], salt)), keys
 
 
-def _with_text_units(rows: sql.Relation) -> sql.Relation:
-    return rows.mutate(**{UNIT: leaving(rows[UNIT].cast("string"))}) if rows[UNIT].type().is_uuid() else rows
+def with_plain_units(rows: sql.Relation) -> sql.Relation:
+    return rows.mutate(**{UNIT: plain_unit(rows[UNIT])})
 
 
 def _value_rows(

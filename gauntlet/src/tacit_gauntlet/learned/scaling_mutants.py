@@ -5,6 +5,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from tacit_gauntlet.frame.mutant import Plant, mutant
 from tacit_gauntlet.stage.table import in_sql
 from tacit_gauntlet.targets import original, planted
@@ -28,41 +30,53 @@ def bug(name: str, *, killed_by: str, published: str, swap: Callable[[], dict[st
 # ---- Weights and lengths.
 
 
-def _rounded_up(length: Any, cap: int) -> Any:
-    whole = original("weight_within")(length, cap)
-    return whole + (length > cap).cast("int64")
+def _rounded_up(scaling: Any, lengths: Any) -> Any:
+    whole = original("weights of units")(scaling, lengths)
+    return whole + (whole < original("ONE"))
 
 
-def _root_below(squares: Any, coarse: Any) -> Any:
-    return squares.cast("float64").sqrt().floor().cast("int64") << coarse
+def _root_below(sums: Any) -> Any:
+    return np.maximum(original("roots of squares")(sums) - 1, 1)
 
 
-def _square_below(size: Any, coarse: Any) -> Any:
-    short = size >> coarse
+def _square_below(sizes: Any, coarse: Any) -> Any:
+    short = sizes >> coarse
     return short * short
 
 
-def _by_the_largest_cell(cells: Any, norms: Any, over: Any) -> Any:
-    fine, length = original("fine_name"), original("length_name")
-    return cells.mutate(**{length(index): over.top(cells[fine(index)].abs()) for index in norms})
+def _by_the_largest_cell(cells: Any, indexes: Any, _norm: int, files: Any, folder: Any) -> Any:
+    lengths = files.enter_context(original("numbers of units")(columns=len(indexes), folder=folder))
+    largest = original("sums of units")(cells, lambda block: np.abs(block.fine).view(np.uint64), np.maximum)
+    for _, tops in largest:
+        lengths.add(tops.view(np.int64))
+    return lengths
 
 
-def _as_long_as_its_sums(cells: Any, norms: Any, over: Any) -> Any:
+class _LastAsTheOneBefore:
+    """Lengths of units, in which the last vector has the length of the one before it."""
+
+    def __init__(self, lengths: Any) -> None:
+        self._lengths = lengths
+
+    def of(self, units: Any) -> Any:
+        found = self._lengths.of(units).copy()
+        found[:, -1:] = found[:, -2:-1] if found.shape[1] > 1 else found[:, -1:]
+        return found
+
+
+def _as_long_as_its_sums(*given: Any) -> Any:
     """The last vector, of squares, is taken to be as long as the sums before it."""
-    length, found = original("length_name"), original("with_lengths")(cells, norms, over)
-    last = max(norms)
-    return found.mutate(**{length(last): found[length(last - 1)]}) if last else found
+    return _LastAsTheOneBefore(original("lengths of units")(*given))
 
 
-def _by_squares_alone(cells: Any, norms: Any, over: Any) -> Any:
-    return original("with_lengths")(cells, dict.fromkeys(norms, 2), over)
+def _by_squares_alone(cells: Any, indexes: Any, _norm: int, files: Any, folder: Any) -> Any:
+    return original("lengths of units")(cells, indexes, 2, files, folder)
 
 
-def _by_the_table(length: Any, _cap: int) -> Any:
+def _by_the_table(_scaling: Any, lengths: Any) -> Any:
     """The cap is the mean length of the table's own units."""
-    sql, one = original("typed SQL"), original("ONE")
-    usual = length.mean().over(sql.window()).floor()
-    return sql.cases((length > usual, (usual * float(one) / length).floor().cast("int64")), else_=one)
+    usual, one = np.floor(lengths.mean(axis=0)), original("ONE")
+    return np.where(lengths > usual, usual * one // np.maximum(lengths, 1), one).astype(np.int64)
 
 
 def _about_the_mean(vector: Any, rows: Any) -> Any:
@@ -77,31 +91,31 @@ bug(
     "a weight rounded up",
     killed_by="S32",
     published="rounding half up, or by the engine's own division: a vector just beyond the cap stays beyond it",
-    swap=lambda: {"weight_within": _rounded_up},
+    swap=lambda: {"weights of units": _rounded_up},
 )
 bug(
     "a length rounded down",
     killed_by="S32",
     published="an L2 norm cut to whole numbers, so that two cells of 1 have the length 1",
-    swap=lambda: {"root_length": _root_below},
+    swap=lambda: {"roots of squares": _root_below},
 )
 bug(
     "squares of digits cut off",
     killed_by="S32",
     published="large numbers squared in low precision, each rounded down",
-    swap=lambda: {"square": _square_below},
+    swap=lambda: {"squares of sizes": _square_below},
 )
 bug(
     "weighed by the largest cell",
     killed_by="S32",
     published="each cell clipped by itself, although a unit has many: the norm of the noise is forgotten",
-    swap=lambda: {"with_lengths": _by_the_largest_cell},
+    swap=lambda: {"lengths of units": _by_the_largest_cell},
 )
 bug(
     "scaled by L2 under Laplace noise",
     killed_by="S32",
     published="one clipping norm for every kind of noise",
-    swap=lambda: {"with_lengths": _by_squares_alone},
+    swap=lambda: {"lengths of units": _by_squares_alone},
 )
 bug(
     "a replaced unit of both signs counted once",
@@ -137,13 +151,13 @@ bug(
     "squares bounded by their sums",
     killed_by="S32",
     published="a variance released under the clipping of its mean: squares of one person are not clipped",
-    swap=lambda: {"with_lengths": _as_long_as_its_sums},
+    swap=lambda: {"lengths of units": _as_long_as_its_sums},
 )
 bug(
     "a cap read off the table",
     killed_by="S33",
     published="clipping norms chosen as a quantile of the data, without noise",
-    swap=lambda: {"weight_within": _by_the_table},
+    swap=lambda: {"weights of units": _by_the_table},
 )
 bug(
     "a centre read off rows",
@@ -156,26 +170,23 @@ bug(
 # ---- Totals.
 
 
-def _uncut(value: Any, vector: Any) -> Any:
-    """Return a total in its units, within 2^60 only."""
-    whole = original("narrowed in SQL")(original("clipped in SQL")(value, original("whole in SQL")(1 << 60)))
-    return whole >> min(vector.tail_shift, 63)
+def _uncut(numbers: Any, vector: Any) -> Any:
+    """Return a total in its units, as it is."""
+    return original("towards zero")(numbers, vector.tail_shift)
 
 
-def _each_within_the_tail(kept: Any, rest: Any, vector: Any) -> Any:
+def _each_within_the_tail(left: Any, taken: Any, vector: Any) -> Any:
     """Kept and cut may each be as large as the tail cap: together they are twice as large."""
-    whole = original("kept_and_cut")
-    return whole(kept, rest * 0, vector)[0], whole(rest, kept * 0, vector)[0]
+    both = original("kept_and_cut")
+    return both(left, taken * 0, vector)[0], both(taken, left * 0, vector)[0]
 
 
-def _cut_as_it_is(kept: Any, rest: Any, vector: Any) -> Any:
-    within, _ = original("kept_and_cut")(kept, rest, vector)
-    return within, _uncut(rest, vector)
+def _cut_as_it_is(left: Any, taken: Any, vector: Any) -> Any:
+    return original("kept_and_cut")(left, taken, vector)[0], _uncut(taken, vector)
 
 
-def _kept_as_it_is(kept: Any, rest: Any, vector: Any) -> Any:
-    _, taken = original("kept_and_cut")(kept, rest, vector)
-    return _uncut(kept, vector), taken
+def _kept_as_it_is(left: Any, taken: Any, vector: Any) -> Any:
+    return _uncut(left, vector), original("kept_and_cut")(left, taken, vector)[1]
 
 
 bug(

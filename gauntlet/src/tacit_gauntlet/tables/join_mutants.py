@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+import numpy as np
+
 from tacit.errors import QueryRefused
 from tacit_gauntlet.frame.mutant import mutant
 from tacit_gauntlet.stage.table import in_sql
@@ -16,8 +18,8 @@ from tacit_gauntlet.targets import original, planted
 @contextmanager
 def joined_after_bounding() -> Iterator[None]:
     """Rows of a unit are bounded in the table, where all have few, and not in the join."""
-    weight = original("weight_within")
-    with in_sql(), planted("weight_within", lambda length, _: weight(length, 1 << 38)):  # no join has as many rows
+    whole = original("ONE")
+    with in_sql(), planted("weights of units", lambda _, lengths: np.full(lengths.shape, whole)):
         yield
 
 

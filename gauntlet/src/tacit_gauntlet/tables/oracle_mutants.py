@@ -32,7 +32,7 @@ def no_cap_on_disk() -> Iterator[None]:
     def full(_scaling: Any, lengths: Any) -> Any:
         return np.full(lengths.shape, original("ONE"), dtype=np.int64)
 
-    with planted("weights on disk", full):
+    with planted("weights of units", full):
         yield
 
 
@@ -40,8 +40,13 @@ def no_cap_on_disk() -> Iterator[None]:
 @contextmanager
 def cap_in_sql() -> Iterator[None]:
     """SQL scales units into twice their caps."""
-    within = original("weight_within")
-    with planted("weight_within", lambda length, cap: within(length, 2 * cap)):
+    blocks = original("scaled cells")
+
+    def wider(cells: Any, scaling: Any, lengths: Any) -> Any:
+        vectors = tuple(replace(each, cap=2 * each.cap) for each in scaling.vectors)
+        return blocks(cells, replace(scaling, vectors=vectors), lengths)
+
+    with planted("scaled cells", wider):
         yield
 
 
@@ -53,8 +58,8 @@ def cap_in_sql() -> Iterator[None]:
 @contextmanager
 def length_rounded_down() -> Iterator[None]:
     """On disk the L2 length of a unit is the whole number below the root."""
-    roots = original("roots on disk")
-    with planted("roots on disk", lambda sums: np.maximum(roots(sums) - 1, 1)):
+    roots = original("roots of squares")
+    with planted("roots of squares", lambda sums: np.maximum(roots(sums) - 1, 1)):
         yield
 
 

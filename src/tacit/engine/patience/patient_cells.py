@@ -1,4 +1,4 @@
-"""Cells of units from sorted rows, in memory that does not grow with the rows: what `scaled_relation.py` does in SQL.
+"""Cells of units from sorted rows, in memory that does not grow with the rows.
 
 A cell is a run of rows and a unit a run of cells, in limbs if it may have more than 64 bits. A unit may have the cells
 of the whole table: they are written to a private file, read once for the length of each unit's vectors, and again to be
@@ -10,13 +10,14 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from math import isqrt
 from pathlib import Path
-from typing import assert_never
+from typing import Protocol, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.engine.external_sort import Held, SpillFile
 from tacit.engine.patience.patient import NO_VALUE, SLICE_BYTES, RankedRows, added_up
+from tacit.exact import cut_name, kept_name
 from tacit.numbers import Words
 from tacit.plan import BINS, CELL_MOST, LARGEST_LEAST, WEIGHT_BITS, Scaling, Vector
 
@@ -114,6 +115,13 @@ def _shifted(high: Whole, low: Whole, shift: int) -> Whole:
     return np.minimum((enough << (bits - down)) + (low >> down), CELL_MOST)
 
 
+class Cells(Protocol):
+    """Cells in the order of units, which can be read several times."""
+
+    def blocks(self) -> Iterator[CellBlock]:
+        """Yield all cells, some at a time."""
+
+
 class CellFile(Held):
     """Cells in a private file, in the order in which they were added; they can be read several times."""
 
@@ -193,7 +201,7 @@ ONE = 1 << WEIGHT_BITS
 SQUARED_BITS = 20
 
 
-def unit_lengths(cells: CellFile, indexes: Sequence[int], norm: int, files: ExitStack, folder: Path | None) -> UnitFile:
+def unit_lengths(cells: Cells, indexes: Sequence[int], norm: int, files: ExitStack, folder: Path | None) -> UnitFile:
     """Return how long some vectors of each unit are; above 2^62 they are some number above 2^62."""
     lengths = files.enter_context(UnitFile(columns=len(indexes), folder=folder))
     for _, sums, coarse in _added_sizes(cells, indexes, norm, files, folder):
@@ -202,7 +210,7 @@ def unit_lengths(cells: CellFile, indexes: Sequence[int], norm: int, files: Exit
 
 
 def _added_sizes(
-    cells: CellFile, indexes: Sequence[int], norm: int, files: ExitStack, folder: Path | None
+    cells: Cells, indexes: Sequence[int], norm: int, files: ExitStack, folder: Path | None
 ) -> Iterator[tuple[Whole, Words, Whole | None]]:
     """Yield units, the limbs of the sums of their sizes or squares, and how many digits were left out of those."""
     places = list(indexes)
@@ -217,15 +225,20 @@ def _added_sizes(
 
     def squares(block: CellBlock) -> Words:
         coarse = _coarse(tops.of(block.unit))
-        short = (np.abs(block.fine[:, places]) + (np.int64(1) << coarse) - 1) >> coarse
-        return split(short * short)
+        return split(squared(np.abs(block.fine[:, places]), coarse))
 
     for units, sums in _by_unit(cells, squares):
         yield units, sums, _coarse(tops.of(units))
 
 
+def squared(sizes: Whole, coarse: Whole) -> Whole:
+    """Return the squares of sizes without their last binary digits, rounded up."""
+    short = (sizes + (np.int64(1) << coarse) - 1) >> coarse
+    return short * short
+
+
 def _by_unit(
-    cells: CellFile, of_cells: Callable[[CellBlock], Words], combine: np.ufunc = np.add
+    cells: Cells, of_cells: Callable[[CellBlock], Words], combine: np.ufunc = np.add
 ) -> Iterator[tuple[Whole, Words]]:
     pairs = ((block.unit.view(np.uint64)[:, None], of_cells(block)) for block in cells.blocks())
     for units, combined in added_up(pairs, combine):
@@ -249,7 +262,7 @@ def _roots(sums: Words) -> Whole:
     return roots
 
 
-def scaled_blocks(cells: CellFile, scaling: Scaling, lengths: UnitFile) -> Iterator[tuple[CellBlock, Whole]]:
+def scaled_blocks(cells: Cells, scaling: Scaling, lengths: UnitFile) -> Iterator[tuple[CellBlock, Whole]]:
     """Yield cells, and their contributions to their groups: (cell, vector)."""
     for block in cells.blocks():
         weights = _weights(scaling, lengths.of(block.unit))
@@ -291,6 +304,12 @@ class UnitTotals:
             self._open = None
         return self._kept, self._cut
 
+    def named(self) -> dict[str, int]:
+        """Return them by the names that an exact table has for them, of the vectors that have totals."""
+        kept, cut = self.totals()
+        wanted = [index for index, vector in enumerate(self._vectors) if vector.totals]
+        return {name(at): each[at] for at in wanted for name, each in ((kept_name, kept), (cut_name, cut))}
+
     def _left_and_rest(self, block: CellBlock, added: Whole) -> Whole:
         absolute = np.array([vector.totals == "absolute" for vector in self._vectors])
         before = np.where(absolute, np.abs(block.fine), block.fine)
@@ -299,20 +318,25 @@ class UnitTotals:
 
     def _take(self, sums: Whole) -> None:
         for index, vector in enumerate(self._vectors):
-            most = vector.total_most
-            kept = np.clip(sums[:, index], -most, most)
-            room = most - np.abs(kept)
-            cut = np.clip(sums[:, len(self._vectors) + index], -room, room)
-            self._kept[index] += sum(_towards_zero(kept, vector.tail_shift).tolist())
-            self._cut[index] += sum(_towards_zero(cut, vector.tail_shift).tolist())
+            kept, cut = kept_and_cut(sums[:, index], sums[:, len(self._vectors) + index], vector)
+            self._kept[index] += sum(kept.tolist())
+            self._cut[index] += sum(cut.tolist())
 
 
-def _towards_zero(numbers: Whole, shift: int) -> Whole:
+def kept_and_cut(left: Whole, taken: Whole, vector: Vector) -> tuple[Whole, Whole]:
+    """Return what units add to the two totals of a vector: together never more than its tail."""
+    most = vector.total_most
+    kept = np.clip(left, -most, most)
+    room = most - np.abs(kept)
+    return towards_zero(kept, vector.tail_shift), towards_zero(np.clip(taken, -room, room), vector.tail_shift)
+
+
+def towards_zero(numbers: Whole, shift: int) -> Whole:
     sizes = np.abs(numbers) >> min(shift, 63)
     return np.where(numbers < 0, -sizes, sizes)
 
 
-def length_bins(cells: CellFile, index: int, norm: int, files: ExitStack, folder: Path | None) -> list[int]:
+def length_bins(cells: Cells, index: int, norm: int, files: ExitStack, folder: Path | None) -> list[int]:
     """Return how many units are in each bin of a profile by length."""
     people = np.zeros(BINS, dtype=np.int64)
     for _, sums, coarse in _added_sizes(cells, [index], norm, files, folder):

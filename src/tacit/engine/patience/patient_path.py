@@ -63,17 +63,8 @@ from tacit.engine.relation import (
     weighed_rows,
     with_orders,
 )
-from tacit.engine.scaled_relation import is_of_largest, largest_rows, question_of_profiles, scaled_names
-from tacit.exact import (
-    ExactTable,
-    GroupedSteps,
-    cut_name,
-    distinct_name,
-    kept_name,
-    people_name,
-    sum_names,
-    value_name,
-)
+from tacit.engine.scaled_relation import is_of_largest, largest_rows, people_table, question_of_profiles, scaled_names
+from tacit.exact import ExactTable, GroupedSteps, distinct_name, sum_names, value_name
 from tacit.numbers import Words
 from tacit.plan import LARGEST_BINS, UNBOUNDED, Plan, Scaling, Vector
 from tacit.query import Kind
@@ -165,9 +156,7 @@ class _Read:
         for block, added in scaled_blocks(cells, scaling, lengths):
             totals.add(block, added)
             self._take_groups(block, added)
-        for name, numbers in zip((kept_name, cut_name), totals.totals(), strict=True):
-            vectors = zip(scaling.vectors, numbers, strict=True)
-            self.totals |= {name(at): number for at, (vector, number) in enumerate(vectors) if vector.totals}
+        self.totals = totals.named()
 
     def _take_groups(self, block: CellBlock, added: Whole) -> None:
         keys, parts = group_parts(block, added)
@@ -358,7 +347,7 @@ def _values_of(read: _Read, index: int, keys: Words) -> GroupedSteps:
 
 
 def _profile_table(asked: PatientQuestion, listed: sql.Relation | None, files: ExitStack) -> ExactTable:
-    """Return how many units are in each bin of each profile, in the order of the public list of bins."""
+    """Return how many units are in each bin of each profile."""
     plan, question = asked.plan, question_of_profiles(asked.plan)
     if is_of_largest(plan):
         people = [_people_by_largest(asked, listed, files, index) for index in range(len(plan.profiles))]
@@ -370,15 +359,13 @@ def _profile_table(asked: PatientQuestion, listed: sql.Relation | None, files: E
             length_bins(cells, index, int(profile.norm), files, asked.folder)
             for index, profile in enumerate(plan.profiles)
         ]
-    bins = plan.public_keys or ()
-    exact_sums = {people_name(index): [each[int(key)] for (key,) in bins] for index, each in enumerate(people)}  # type: ignore[arg-type]
-    return ExactTable(bins, exact_sums)
+    return people_table(plan, people)
 
 
 def _people_by_largest(asked: PatientQuestion, listed: sql.Relation | None, files: ExitStack, index: int) -> list[int]:
     """Return how many units have their largest value in each bin: values of a unit are sorted by their size."""
     plan, question = asked.plan, question_of_profiles(asked.plan)
-    rows, name = largest_rows(plan, index, asked.source.table, asked.kinds, listed)
+    rows, (name,) = largest_rows(plan, [index], asked.source.table, asked.kinds, listed)
     relation, *_ = kernel_path.relation_of(question, rows, [], more=[name])
     people = np.zeros(LARGEST_BINS, dtype=np.int64)
     records: SortedRecords | None = None
