@@ -7,7 +7,7 @@ Exact sums do not depend on noise, so equal plans have equal ones, except for pl
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 
-from tacit.engine.embedded import EmbeddedEngine
+from tacit.engine.engine import EmbeddedEngine
 from tacit.exact import ExactTable
 from tacit.plan import UNBOUNDED, Plan
 

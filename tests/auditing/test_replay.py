@@ -13,7 +13,7 @@ import tacit
 import tacit_gauntlet as gauntlet
 from tacit.auditing.neighbours import make_tables
 from tacit.auditing.replay import audit_plan, audit_question, compare_traces, replay, run_plan, trace_all_and_alone
-from tacit.engine.embedded import EmbeddedEngine, joined
+from tacit.engine.engine import EmbeddedEngine, joined
 from tacit.engine.kernel import compiled
 from tacit.plan.plan import Part, Sensitivity
 from tacit_gauntlet.frame.mutant import all_mutants

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tacit.auditing import run_selftest, selftest
-from tacit.engine.embedded import EmbeddedEngine
+from tacit.engine.engine import EmbeddedEngine
 from tacit.errors import InvalidParameter
 from tacit.ledger import Ledger
 from tacit.noise import ThresholdTable, bits

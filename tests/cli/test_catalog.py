@@ -248,7 +248,7 @@ def test_trying_out_at_the_command_line_keeps_nothing(tacit_command):
 
 def test_an_interrupt_says_whether_the_charge_stands(tacit_command, monkeypatch):
     from tacit.asking import Question
-    from tacit.engine.embedded import EmbeddedEngine
+    from tacit.engine.engine import EmbeddedEngine
 
     def stop(*_, **__):
         raise KeyboardInterrupt

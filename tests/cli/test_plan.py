@@ -39,7 +39,7 @@ def test_trying_a_budget_writes_no_ledger(tacit_command, visits):
 
 
 def test_a_plan_reads_no_row(tacit_command, visits, monkeypatch):
-    from tacit.engine.embedded import EmbeddedEngine
+    from tacit.engine.engine import EmbeddedEngine
 
     def fail(*_):
         raise AssertionError("a row was read")

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tacit
-from tacit.engine.embedded import EmbeddedEngine
+from tacit.engine.engine import EmbeddedEngine
 from tacit.errors import BudgetExceeded, DeadRequest
 from tacit.ledger.home import open_ledger
 from tacit.privacy.loss import epsilon

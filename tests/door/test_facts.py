@@ -9,8 +9,7 @@ import pytest
 import tacit
 from tacit.asking.request import Request
 from tacit.asking.session import Session
-from tacit.engine.embedded import EmbeddedEngine
-from tacit.engine.engine import FAILED
+from tacit.engine.engine import FAILED, EmbeddedEngine
 from tacit.errors import BudgetExceeded, DeadRequest, EngineError, InvalidParameter, QueryRefused
 from tacit.ledger import open_ledger
 from tacit.plan import BINS

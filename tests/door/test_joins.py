@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tacit
-from tacit.engine.embedded import columns_named
+from tacit.engine.engine import columns_named
 from tacit.ledger import open_ledger
 from tacit_gauntlet.stage.table import bounded_plan, exact_table, plan_of
 

@@ -130,7 +130,7 @@ def test_a_failure_while_rows_are_read_stores_no_number_and_the_next_step_draws_
     running.start(epsilon=10**8)
     days.now += timedelta(days=6)
     with monkeypatch.context() as patched:
-        patched.setattr("tacit.engine.embedded.counted_days", lambda *_: 1 / 0)
+        patched.setattr("tacit.engine.engine.counted_days", lambda *_: 1 / 0)
         with pytest.raises(EngineError, match="could not finish"):
             running.step()
     assert len(running.show()) == 0

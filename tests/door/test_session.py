@@ -8,8 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tacit.asking import Payment
-from tacit.engine.embedded import EmbeddedEngine
-from tacit.engine.engine import FAILED
+from tacit.engine.engine import FAILED, EmbeddedEngine
 from tacit.errors import (
     NO_RANDOMNESS,
     BudgetExceeded,

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 import tacit
-from tacit.engine.embedded import EmbeddedEngine
+from tacit.engine.engine import EmbeddedEngine
 from tacit.engine.kernel import compiled
 from tacit.engine.spark import SparkEngine
 from tacit_gauntlet.stage.parts import as_read

@@ -8,7 +8,7 @@ from decimal import Decimal
 import pyarrow as pa
 
 import tacit
-from tacit.engine.embedded import EmbeddedEngine
+from tacit.engine.engine import EmbeddedEngine
 from tacit.exact import ExactTable
 from tacit.query.frame import count, count_units, mean
 from tacit.query.frame import sum as sum_of

@@ -8,7 +8,7 @@ from functools import cache
 import pyarrow as pa
 
 import tacit
-from tacit.engine.embedded import EmbeddedEngine
+from tacit.engine.engine import EmbeddedEngine
 from tacit.engine.relation import GROUP_ORDER, ROW_ORDER, UNIT, counted_rows, listed_keys, with_orders
 from tacit.engine.scaled_relation import question_of_profiles
 from tacit.exact import cut_name, kept_name, people_name, scaled_name, value_name

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import pytest
 
-from tacit.engine.embedded import EmbeddedEngine
+from tacit.engine.engine import EmbeddedEngine
 from tacit.engine.kernel import compiled
 from tacit.query.frame import median
 from tests.engine.exact import as_table, question

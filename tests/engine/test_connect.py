@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import tacit
-from tacit.engine.embedded import EmbeddedEngine
+from tacit.engine.engine import EmbeddedEngine
 from tacit.engine.spark import SparkEngine
 from tacit.engine.task import FAILED, parted
 from tacit.errors import EngineError, InvalidParameter, QueryRefused

@@ -6,7 +6,7 @@ A shape is a question about visits; the tables hold odd cells, units far over th
 import pytest
 
 import tacit
-from tacit.engine.embedded import EmbeddedEngine
+from tacit.engine.engine import EmbeddedEngine
 from tacit.ledger import open_ledger
 from tests.engine.exact import SALT, on_path
 from tests.engine.made_up_visits import COLUMNS, WARDS, people, visits

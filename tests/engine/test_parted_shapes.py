@@ -6,7 +6,7 @@ The scheduler here is the tests' own, so that it runs wherever Spark does not.
 import pytest
 
 import tacit
-from tacit.engine.embedded import EmbeddedEngine
+from tacit.engine.engine import EmbeddedEngine
 from tacit.engine.kernel import kernel_path
 from tacit_gauntlet.stage.parts import as_read, asked_in_parts, stand_in
 from tests.engine.exact import SALT

@@ -11,7 +11,7 @@ import pytest
 
 import tacit
 from tacit.engine.cutting import Piece, cut_rows, to_stream
-from tacit.engine.embedded import EmbeddedEngine
+from tacit.engine.engine import EmbeddedEngine
 from tacit.engine.kernel import kernel_path
 from tacit.engine.part import EXACT, Spool, added_parts, from_bytes, part_tables, to_bytes
 from tacit.engine.task import Task, as_batches, parted, pieces_of, versions

@@ -6,7 +6,7 @@ import pytest
 
 import tacit
 from tacit.engine import external_sort
-from tacit.engine.embedded import EmbeddedEngine
+from tacit.engine.engine import EmbeddedEngine
 from tacit.engine.external_sort import SortedRecords
 from tacit.engine.patience import patient_path
 from tacit.query.frame import count, count_distinct, count_units, mean, median, quantile

@@ -17,8 +17,7 @@ import pytest
 
 import tacit
 from tacit import memory as spill
-from tacit.engine.embedded import EmbeddedEngine
-from tacit.engine.engine import FAILED
+from tacit.engine.engine import FAILED, EmbeddedEngine
 from tacit.engine.kernel.coding import OverMemory
 from tacit.engine.kernel.summing import Bounded, Columns, Runs, sum_batches
 from tacit.errors import EngineError, InvalidParameter, QueryRefused
@@ -81,7 +80,7 @@ def test_a_disk_that_is_full_fails_in_one_message_its_class_is_the_curators_and_
 ):
     monkeypatch.setattr("tacit.engine.kernel.summing.HELD_SHARE", 1 << 60)
     monkeypatch.setattr("tacit.engine.patience.patient_path.ROWS_SHARE", 1 << 60)
-    monkeypatch.setattr("tacit.engine.embedded.refuse_without_folder", lambda: None)  # there was room a moment ago
+    monkeypatch.setattr("tacit.engine.engine.refuse_without_folder", lambda: None)  # there was room a moment ago
     monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: open("/dev/full", "wb", buffering=0))  # noqa: SIM115
     asked = question(as_table([(n, "a", 1, 0.0) for n in range(1000)]))
     book, registered = asked.session.ledger, asked.session.registered

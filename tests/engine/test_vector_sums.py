@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tacit.engine.embedded import EmbeddedEngine
+from tacit.engine.engine import EmbeddedEngine
 from tacit.engine.kernel import coding, compiled, kernel_path, scaling_loops, summing
 from tacit.exact import cut_name, kept_name, people_name, scaled_name
 from tacit.plan import BINS, CELL_MOST, UNBOUNDED, WEIGHT_BITS, Cells, Measured, Profile, Scaling, Vector

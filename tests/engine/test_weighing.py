@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tacit.engine import relation
-from tacit.engine.embedded import EmbeddedEngine
+from tacit.engine.engine import EmbeddedEngine
 from tacit.plan import UNIT_WEIGHT
 from tacit.query.frame import count_units, median, quantile
 from tests.engine.exact import SALT, as_table, on_path, question

@@ -270,7 +270,7 @@ def test_a_prefilter_loses_no_row_and_is_used(run, monkeypatch):
         found = question.session.engine.aggregate(plan, "00").sums
         fewer = sum(sent)
         with monkeypatch.context() as patch:
-            patch.setattr("tacit.engine.embedded.wanted_rows", lambda *_: None)
+            patch.setattr("tacit.engine.engine.wanted_rows", lambda *_: None)
             assert question.session.engine.aggregate(plan, "00").sums == found, condition
         knows = not any(word in condition for word in ("x + 1", "OR y"))
         assert (fewer < 420) == knows, condition

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tacit.engine.embedded import EmbeddedEngine, joined
+from tacit.engine.engine import EmbeddedEngine, joined
 from tacit.errors import QueryRefused
 from tacit_gauntlet.stage.table import SALT, bounded_plan, exact_cells, exact_table, protected
 

@@ -35,6 +35,6 @@ LEARNING_TARGETS: dict[str, str | tuple[str, ...]] = {
     "coded rows of a part": "tacit.engine.part:read_blocks",
     "a part as bytes": "tacit.engine.part:to_bytes",
     "moves of replaced units": ("tacit.learning.rounds:replaced", "tacit.asking.session:replaced"),
-    "Engine.coded_rows": "tacit.engine.embedded:EmbeddedEngine._coded",
-    "Engine.coded": "tacit.engine.embedded:EmbeddedEngine.coded",
+    "Engine.coded_rows": "tacit.engine.engine:EmbeddedEngine._coded",
+    "Engine.coded": "tacit.engine.engine:EmbeddedEngine.coded",
 }

@@ -107,5 +107,5 @@ LEDGER_TARGETS: dict[str, str | tuple[str, ...]] = {
     "Step": "tacit.ledger.notes:Step",
     "numbers of a step": "tacit.asking.running:release_integers",
     "moves of a stream": "tacit.plan.running_days:RunningPlan.moves_squared",
-    "rows of days": "tacit.engine.embedded:running_relation",
+    "rows of days": "tacit.engine.engine:running_relation",
 }

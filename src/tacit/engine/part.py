@@ -25,8 +25,7 @@ from tacit.engine import external_sort
 from tacit.engine.coding_rows import Block, read_blocks
 from tacit.engine.cutting import Piece, from_stream, part_of, to_stream
 from tacit.engine.derived import StoredRows, derived_source, kinds_of
-from tacit.engine.embedded import EmbeddedEngine
-from tacit.engine.engine import ExecutionPath
+from tacit.engine.engine import EmbeddedEngine, ExecutionPath
 from tacit.engine.external_sort import Held, SortedRecords, SpillFile
 from tacit.engine.kernel import compiled
 from tacit.engine.patience.patient import Beginnings, counted_once

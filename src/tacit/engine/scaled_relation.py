@@ -8,7 +8,6 @@ row. Cells that take more than their share of memory stop it with `OverMemory`, 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import replace
 from typing import assert_never
 
@@ -16,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from tacit import typed_sql as sql
-from tacit.engine.kernel.coding import OverMemory, cells_of
+from tacit.engine.kernel.coding import OverMemory
 from tacit.engine.patience.patient import slices
 from tacit.engine.patience.patient_cells import (
     CellBlock,
@@ -30,7 +29,6 @@ from tacit.engine.patience.patient_cells import (
 )
 from tacit.engine.relation import KEY_PLACE, UNIT, counted_rows, first_groups, with_plain_units
 from tacit.exact import UNITS, ExactTable, people_name, scaled_name, value_name
-from tacit.memory import spill_folder
 from tacit.numbers import Integers
 from tacit.plan import CELL_MOST, LARGEST_BINS, UNBOUNDED, Plan, Vector
 from tacit.query import Kind, Scalar
@@ -116,7 +114,7 @@ class GatheredCells:
     def __init__(self, cells: pa.Table, groups: Integers, vectors: int) -> None:
         units = _codes(cells, [UNIT]) if UNIT in cells.column_names else np.arange(len(cells))
         order = np.argsort(units, kind="stable")
-        fine = [cells_of(cells.column(fine_name(index)).combine_chunks()) for index in range(vectors)]
+        fine = [cells.column(fine_name(index)).to_numpy() for index in range(vectors)]
         self._units, self._groups = units[order], groups[order].astype(np.uint64)[:, None]
         self._fine = np.column_stack([np.empty((len(cells), 0), dtype=np.int64), *fine])[order]
 
@@ -127,7 +125,21 @@ class GatheredCells:
             yield CellBlock(self._units[some], kept, self._groups[some], self._fine[some])
 
 
-def _held(source: Source, cells: sql.Relation, memory: int) -> pa.Table:
+class HeldNumbers:
+    """Some whole numbers of each unit, in memory."""
+
+    def __init__(self, columns: int) -> None:
+        self._numbers = np.empty((0, columns), dtype=np.int64)
+
+    def add(self, numbers: Integers) -> None:
+        self._numbers = np.vstack([self._numbers, numbers])
+
+    def of(self, units: Integers) -> Integers:
+        found: Integers = self._numbers[units]
+        return found
+
+
+def _cells_held(source: Source, cells: sql.Relation, memory: int) -> pa.Table:
     """Return cells, or stop if they take more than their share of memory."""
     held, size = [], 0
     with source.stream(with_plain_units(cells) if UNIT in cells.columns else cells, BATCH_ROWS) as batches:
@@ -144,7 +156,7 @@ def _codes(cells: pa.Table, names: Sequence[str]) -> Integers:
     codes: Integers = np.zeros(len(cells), dtype=np.int64)
     for place, name in enumerate(names):
         column = cells.column(name).combine_chunks().dictionary_encode("encode")
-        more = codes * max(1, len(column.dictionary)) + cells_of(column.indices)
+        more = codes * max(1, len(column.dictionary)) + column.indices.to_numpy()
         codes = np.unique(more, return_inverse=True)[1] if place else more
     return codes
 
@@ -165,7 +177,7 @@ def scaled_table(
         raise ValueError("this plan has no vectors: it scales nothing")
     vectors = plan.scaling.vectors
     rows, keys = counted_rows(plan, source.table, kinds, listed)
-    held = _held(source, bounded_cells(plan, rows, keys, vectors, salt), memory)
+    held = _cells_held(source, bounded_cells(plan, rows, keys, vectors, salt), memory)
     if plan.public_keys is None:
         groups = _codes(held, keys)
         columns = [held.column(key).take(pa.array(np.unique(groups, return_index=True)[1])) for key in keys]
@@ -174,18 +186,17 @@ def scaled_table(
         ]
     else:
         found = plan.public_keys
-        groups = cells_of(held.column(KEY_PLACE).combine_chunks()) if keys else np.zeros(len(held), dtype=np.int64)
+        groups = held.column(KEY_PLACE).to_numpy().astype(np.int64) if keys else np.zeros(len(held), dtype=np.int64)
     cells, totals = GatheredCells(held, groups, len(vectors)), UnitTotals(vectors)
     exact_parts = np.zeros((len(found), 1 + 2 * len(vectors)), dtype=np.int64)
-    with ExitStack() as files:
-        lengths = unit_lengths(cells, range(len(vectors)), plan.scaling.norm, files, spill_folder())
-        for block, added in scaled_blocks(cells, plan.scaling, lengths):
-            totals.add(block, added)
-            places = block.keys[:, 0].astype(np.int64)
-            exact_parts[:, 0] += np.bincount(places, minlength=len(found))
-            for limb, column in zip(split(added).view(np.int64).T, exact_parts.T[1:], strict=True):
-                # a float holds the sum of a block's limbs exactly
-                column += np.bincount(places, weights=limb, minlength=len(found)).astype(np.int64)
+    lengths = unit_lengths(cells, range(len(vectors)), plan.scaling.norm, HeldNumbers)
+    for block, added in scaled_blocks(cells, plan.scaling, lengths):
+        totals.add(block, added)
+        places = block.keys[:, 0].astype(np.int64)
+        exact_parts[:, 0] += np.bincount(places, minlength=len(found))
+        for limb, column in zip(split(added).view(np.int64).T, exact_parts.T[1:], strict=True):
+            # a float holds the sum of a block's limbs exactly
+            column += np.bincount(places, weights=limb, minlength=len(found)).astype(np.int64)
     exact_sums = dict(zip(scaled_names(plan), group_sums(exact_parts.view(np.uint64)), strict=True))
     return ExactTable(found, exact_sums, totals=totals.named())
 
@@ -214,12 +225,10 @@ def profile_table(
         return people_table(plan, _people_by_largest(plan, source, kinds, listed, memory))
     rows, keys = counted_rows(asked := question_of_profiles(plan), source.table, kinds, listed)
     vectors = [profile.vector for profile in plan.profiles]
-    held = _held(source, unbounded_cells(asked, rows, keys, vectors), memory)
+    held = _cells_held(source, unbounded_cells(asked, rows, keys, vectors), memory)
     cells = GatheredCells(held, np.zeros(len(held), dtype=np.int64), len(vectors))
-    with ExitStack() as files:
-        norms = [int(profile.norm) for profile in plan.profiles]
-        people = [length_bins(cells, index, norm, files, spill_folder()) for index, norm in enumerate(norms)]
-    return people_table(plan, people)
+    norms = [int(profile.norm) for profile in plan.profiles]
+    return people_table(plan, [length_bins(cells, index, norm, HeldNumbers) for index, norm in enumerate(norms)])
 
 
 def people_table(plan: Plan, people: Sequence[Sequence[int]]) -> ExactTable:
@@ -247,9 +256,9 @@ def _people_by_largest(
     rows, names = largest_rows(plan, range(len(plan.profiles)), source.table, kinds, listed)
     ends = {name: rows[name] for name in names} | {f"minus {name}": -rows[name] for name in names}
     if plan.unit is None:
-        found = _held(source, rows.select(**ends), memory)
+        found = _cells_held(source, rows.select(**ends), memory)
     else:
-        found = _held(
+        found = _cells_held(
             source, rows.group_by(UNIT).agg(**{name: each.max() for name, each in ends.items()}).drop(UNIT), memory
         )
     people = []

@@ -19,8 +19,7 @@ import numpy as np
 
 from tacit.engine.coded_rows import CodedRows
 from tacit.engine.cutting import Piece
-from tacit.engine.embedded import EmbeddedEngine, is_digest, joined
-from tacit.engine.engine import ExecutionPath, log, raise_if_failed, recording
+from tacit.engine.engine import EmbeddedEngine, ExecutionPath, is_digest, joined, log, raise_if_failed, recording
 from tacit.engine.part import CODED, EXACT, SEEN, TEXTS, added_parts, block_from_bytes, from_bytes
 from tacit.engine.task import (
     PIECES_SQL,

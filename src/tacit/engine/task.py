@@ -21,8 +21,7 @@ import pyarrow as pa
 from tacit.engine.coding_rows import columns_read
 from tacit.engine.cutting import Cut, Piece, cut_of_table, cut_rows, put_together
 from tacit.engine.derived import StoredRows, kinds_of, narrowed_source
-from tacit.engine.embedded import EmbeddedEngine, columns_named
-from tacit.engine.engine import ExecutionPath
+from tacit.engine.engine import EmbeddedEngine, ExecutionPath, columns_named
 from tacit.engine.kernel import compiled, summing
 from tacit.engine.part import PartQuestion, PartTable, answered, count_values, part_tables
 from tacit.engine.relation import counted_rows

@@ -99,11 +99,11 @@ def _text(expression: Expression | None) -> str | None:
 
 def _aggregate_record(asked: Aggregate) -> dict[str, Any]:
     parts = {name: getattr(asked, name) for name in _DOORS[asked.kind][1]}
-    written = {name: _written(part) for name, part in parts.items() if part is not None}
+    written = {name: _part_sent(part) for name, part in parts.items() if part is not None}
     return {"aggregate": asked.kind, "expression": _text(asked.expression), **written}
 
 
-def _written(part: Any) -> Any:
+def _part_sent(part: Any) -> Any:
     if isinstance(part, tuple):
         return [to_text(end) for end in part]
     return to_text(part) if isinstance(part, Fraction) else show(part) if isinstance(part, Expression) else part

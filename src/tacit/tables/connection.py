@@ -9,8 +9,7 @@ the data. A table is named 'flights', 'main.flights', or 'air.duckdb?table=fligh
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 
 from tacit import typed_sql as sql
 from tacit.errors import QueryRefused
@@ -66,17 +65,6 @@ def lock(backend: sql.Connection, paths: Sequence[str], *, streams: bool = False
     ):
         if setting:
             backend.con.execute(setting)
-
-
-@contextmanager
-def stopping() -> Iterator[None]:
-    """Raise Ctrl-C as such: DuckDB reports it as an error like another, in these words and no others."""
-    try:
-        yield
-    except RuntimeError as problem:
-        if type(problem) is RuntimeError and str(problem) == "Query interrupted":
-            raise KeyboardInterrupt from None
-        raise
 
 
 def _shows_progress(backend: sql.Connection) -> bool:

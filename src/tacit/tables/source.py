@@ -12,7 +12,6 @@ from tacit import typed_sql as sql
 from tacit.errors import QueryRefused
 from tacit.memory import reuse_freed_memory
 from tacit.tables.cells import CellReading, HandedTable, put_together
-from tacit.tables.connection import stopping
 from tacit.tables.identity import written_stamp
 from tacit.tables.schema import ColumnFacts, ColumnType, WrittenFacts
 
@@ -158,6 +157,17 @@ class Source:
         for files in self.files:
             relation = files.reading(relation)
         return relation
+
+
+@contextmanager
+def stopping() -> Iterator[None]:
+    """Raise Ctrl-C as such: DuckDB reports it as an error like another, in these words and no others."""
+    try:
+        yield
+    except RuntimeError as problem:
+        if type(problem) is RuntimeError and str(problem) == "Query interrupted":
+            raise KeyboardInterrupt from None
+        raise
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:

@@ -44,8 +44,8 @@ def _square_below(sizes: Any, coarse: Any) -> Any:
     return short * short
 
 
-def _by_the_largest_cell(cells: Any, indexes: Any, _norm: int, files: Any, folder: Any) -> Any:
-    lengths = files.enter_context(original("numbers of units")(columns=len(indexes), folder=folder))
+def _by_the_largest_cell(cells: Any, indexes: Any, _norm: int, held: Any) -> Any:
+    lengths = held(len(indexes))
     largest = original("sums of units")(cells, lambda block: np.abs(block.fine).view(np.uint64), np.maximum)
     for _, tops in largest:
         lengths.add(tops.view(np.int64))
@@ -69,8 +69,8 @@ def _as_long_as_its_sums(*given: Any) -> Any:
     return _LastAsTheOneBefore(original("lengths of units")(*given))
 
 
-def _by_squares_alone(cells: Any, indexes: Any, _norm: int, files: Any, folder: Any) -> Any:
-    return original("lengths of units")(cells, indexes, 2, files, folder)
+def _by_squares_alone(cells: Any, indexes: Any, _norm: int, held: Any) -> Any:
+    return original("lengths of units")(cells, indexes, 2, held)
 
 
 def _by_the_table(_scaling: Any, lengths: Any) -> Any:

@@ -17,7 +17,7 @@ from tacit.asking import Question
 from tacit.asking.session import Session
 from tacit.engine import ExecutionPath, cutting, part, task
 from tacit.engine.coded_rows import CodedRows
-from tacit.engine.embedded import EmbeddedEngine
+from tacit.engine.engine import EmbeddedEngine
 from tacit.engine.kernel import kernel_path
 from tacit.engine.task import PartedQuestion, parted
 from tacit.exact import ExactTable

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from tacit import exact as exact_tables
 from tacit.auditing import replay
-from tacit.engine.embedded import EmbeddedEngine
+from tacit.engine.engine import EmbeddedEngine
 from tacit.engine.kernel import compiled, kernel_path
 from tacit.plan import groups as plan_groups
 from tacit.plan import plan

@@ -6,7 +6,6 @@ scaled. The integers are those of docs/proofs/scaling.md.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from math import isqrt
 from pathlib import Path
@@ -115,7 +114,7 @@ def _shifted(high: Whole, low: Whole, shift: int) -> Whole:
     return np.minimum((enough << (bits - down)) + (low >> down), CELL_MOST)
 
 
-class Cells(Protocol):
+class UnitCells(Protocol):
     """Cells in the order of units, which can be read several times."""
 
     def blocks(self) -> Iterator[CellBlock]:
@@ -145,8 +144,18 @@ class CellFile(Held):
             yield CellBlock(unit, some[:, 1] != 0, some[:, 2 : 2 + self._key], fine)
 
 
+class UnitNumbers(Protocol):
+    """Some whole numbers of each unit, in the order of units."""
+
+    def add(self, numbers: Whole) -> None:
+        """Take the numbers of the next units."""
+
+    def of(self, units: Whole) -> Whole:
+        """Return the numbers of units, which come in rising order."""
+
+
 class UnitFile(Held):
-    """Some whole numbers of each unit, in a private file, in the order of units."""
+    """The same in a private file."""
 
     def __init__(self, *, columns: int, folder: Path | None) -> None:
         self._columns = columns
@@ -156,7 +165,6 @@ class UnitFile(Held):
         self._file.append(numbers)
 
     def of(self, units: Whole) -> Whole:
-        """Return the numbers of units, which come in rising order."""
         first, last = (int(units[0]), int(units[-1])) if len(units) else (0, -1)
         return _records(self._file, self._columns, first, last + 1 - first)[units - first]
 
@@ -197,20 +205,22 @@ def bit_length(sizes: Whole) -> Whole:
 # --- lengths, weights, sums, totals and bins ---
 
 
+# Makes room for this many numbers of each unit.
+Room = Callable[[int], UnitNumbers]
 ONE = 1 << WEIGHT_BITS
 SQUARED_BITS = 20
 
 
-def unit_lengths(cells: Cells, indexes: Sequence[int], norm: int, files: ExitStack, folder: Path | None) -> UnitFile:
+def unit_lengths(cells: UnitCells, indexes: Sequence[int], norm: int, held: Room) -> UnitNumbers:
     """Return how long some vectors of each unit are; above 2^62 they are some number above 2^62."""
-    lengths = files.enter_context(UnitFile(columns=len(indexes), folder=folder))
-    for _, sums, coarse in _added_sizes(cells, indexes, norm, files, folder):
+    lengths = held(len(indexes))
+    for _, sums, coarse in _added_sizes(cells, indexes, norm, held):
         lengths.add(saturated(sums) if coarse is None else _roots(sums) << coarse)
     return lengths
 
 
 def _added_sizes(
-    cells: Cells, indexes: Sequence[int], norm: int, files: ExitStack, folder: Path | None
+    cells: UnitCells, indexes: Sequence[int], norm: int, held: Room
 ) -> Iterator[tuple[Whole, Words, Whole | None]]:
     """Yield units, the limbs of the sums of their sizes or squares, and how many digits were left out of those."""
     places = list(indexes)
@@ -218,7 +228,7 @@ def _added_sizes(
         for units, sums in _by_unit(cells, lambda block: split(np.abs(block.fine[:, places]))):
             yield units, sums, None
         return
-    tops = files.enter_context(UnitFile(columns=len(places), folder=folder))
+    tops = held(len(places))
     sizes = _by_unit(cells, lambda block: np.abs(block.fine[:, places]).view(np.uint64), np.maximum)
     for _, top in sizes:
         tops.add(top.view(np.int64))
@@ -238,7 +248,7 @@ def squared(sizes: Whole, coarse: Whole) -> Whole:
 
 
 def _by_unit(
-    cells: Cells, of_cells: Callable[[CellBlock], Words], combine: np.ufunc = np.add
+    cells: UnitCells, of_cells: Callable[[CellBlock], Words], combine: np.ufunc = np.add
 ) -> Iterator[tuple[Whole, Words]]:
     pairs = ((block.unit.view(np.uint64)[:, None], of_cells(block)) for block in cells.blocks())
     for units, combined in added_up(pairs, combine):
@@ -262,7 +272,7 @@ def _roots(sums: Words) -> Whole:
     return roots
 
 
-def scaled_blocks(cells: Cells, scaling: Scaling, lengths: UnitFile) -> Iterator[tuple[CellBlock, Whole]]:
+def scaled_blocks(cells: UnitCells, scaling: Scaling, lengths: UnitNumbers) -> Iterator[tuple[CellBlock, Whole]]:
     """Yield cells, and their contributions to their groups: (cell, vector)."""
     for block in cells.blocks():
         weights = _weights(scaling, lengths.of(block.unit))
@@ -336,10 +346,10 @@ def towards_zero(numbers: Whole, shift: int) -> Whole:
     return np.where(numbers < 0, -sizes, sizes)
 
 
-def length_bins(cells: Cells, index: int, norm: int, files: ExitStack, folder: Path | None) -> list[int]:
+def length_bins(cells: UnitCells, index: int, norm: int, held: Room) -> list[int]:
     """Return how many units are in each bin of a profile by length."""
     people = np.zeros(BINS, dtype=np.int64)
-    for _, sums, coarse in _added_sizes(cells, [index], norm, files, folder):
+    for _, sums, coarse in _added_sizes(cells, [index], norm, held):
         if coarse is None:
             high, low = joined_limbs(sums)
         else:

@@ -41,6 +41,7 @@ from tacit.engine.patience.patient import (
 from tacit.engine.patience.patient_cells import (
     CellBlock,
     CellFile,
+    UnitFile,
     UnitTotals,
     Whole,
     cell_blocks,
@@ -150,8 +151,8 @@ class _Read:
     def scaled(self, scaling: Scaling) -> None:
         """Read the sums of vectors that are scaled, and the totals of what was left of them and what was taken."""
         blocks = cell_blocks(self.ranked(), scaling.vectors, groups_most=self.asked.plan.groups_per_unit)
-        cells, folder = self.cell_file(scaling.vectors, blocks), self.asked.folder
-        lengths = unit_lengths(cells, range(len(scaling.vectors)), scaling.norm, self._files, folder)
+        cells = self.cell_file(scaling.vectors, blocks)
+        lengths = unit_lengths(cells, range(len(scaling.vectors)), scaling.norm, self.unit_file)
         totals, self.sums = UnitTotals(scaling.vectors), None
         for block, added in scaled_blocks(cells, scaling, lengths):
             totals.add(block, added)
@@ -165,6 +166,10 @@ class _Read:
             sums = KeySums(key=self.key_words, parts=parts.shape[1], memory=memory, folder=folder)
             self.sums = self._files.enter_context(sums)
         self.sums.add(keys, parts)
+
+    def unit_file(self, columns: int) -> UnitFile:
+        """Return an empty file of numbers of units."""
+        return self._files.enter_context(UnitFile(columns=columns, folder=self.asked.folder))
 
     def cell_file(self, vectors: Sequence[Vector], blocks: Iterator[CellBlock]) -> CellFile:
         """Write cells to a file, so that they can be read several times."""
@@ -356,8 +361,7 @@ def _profile_table(asked: PatientQuestion, listed: sql.Relation | None, files: E
         blocks = cell_blocks(read.ranked(), vectors, groups_most=UNBOUNDED)
         cells = read.cell_file(vectors, blocks)
         people = [
-            length_bins(cells, index, int(profile.norm), files, asked.folder)
-            for index, profile in enumerate(plan.profiles)
+            length_bins(cells, index, int(profile.norm), read.unit_file) for index, profile in enumerate(plan.profiles)
         ]
     return people_table(plan, people)
 
