@@ -36,7 +36,7 @@ def test_a_learned_answer_stays_within_its_limits(walk, figure):
 def test_the_walk_is_of_a_whole_answer(walk):
     """It would hold any limit if it saw nothing."""
     files = {name.rpartition("/")[2] for name in walk.files}
-    assert {"request.py", "planner.py", "charging.py", "embedded.py", "noisy.py", "answer.py"} <= files
+    assert {"request.py", "planner.py", "charging.py", "engine.py", "noisy.py", "answer.py"} <= files
     assert walk.calls[NOISE] == 1
     assert walk.calls[ANSWER] == 1
     assert not Walk().follow(lambda: Walk().figures).files
