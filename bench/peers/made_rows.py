@@ -1,13 +1,21 @@
-"""Made-up rows by a library: `python made_rows.py LIBRARY FOLDER EPSILON` writes made.csv and prints its seconds.
+"""Made-up rows by a library: `python made_rows.py LIBRARY FOLDER EPSILON DETAIL MOST` writes made.csv in one thread.
 
+It prints the processor seconds that it took, and is ended after MOST of them.
 The folder has `codes.csv`, codes of public bins, and `sizes.json`, how many codes each column has. AIM has a model
 of 2 MB at most and 100 iterations a fit, where that can be said: with its own 80 MB and 1,000 it would not end.
 """
 
 import json
+import os
+import resource
 import sys
 import time
 from pathlib import Path
+
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "POLARS_MAX_THREADS"):
+    os.environ[name] = "1"
+os.environ["JAX_PLATFORMS"] = "cpu"
+os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
 
 DELTA = 1e-6
 MEGABYTES, ITERATIONS = 2, 100
@@ -55,8 +63,9 @@ def opendp(folder, sizes, rho):
     return table.synthesize(rows=count).select(*sizes), time.process_time() - start
 
 
-def main(library, folder, epsilon, detail):
+def main(library, folder, epsilon, detail, most):
     """Make rows, keep them, and say how long it took the processor."""
+    resource.setrlimit(resource.RLIMIT_CPU, (int(most), int(most)))
     folder = Path(folder)
     sizes = json.loads((folder / "sizes.json").read_text())
     if library == "dpmm":
