@@ -80,7 +80,7 @@ def table(
     """Return a protected table to ask questions of.
 
     `source` is a path, glob or address (s3://…) of Parquet or CSV, a Delta table's folder, a table of Iceberg
-    ('iceberg://catalog?table=care.visits'), DuckDB ('air.duckdb?table=flights'), PostgreSQL
+    ('iceberg://catalog?table=care.visits'), DuckDB or SQLite ('air.db?table=flights'), PostgreSQL
     ('postgresql://host/db?table=care.visits') or Spark ('sc://host:15002?table=…'), a frame, (a connection, a table's
     name), or an Ibis table. `unit`: people's column, or `tacit.ROW`; or the table that has it, unit=orders,
     via="order_id", with which such rows share a budget.

@@ -57,6 +57,7 @@ from tacit.tables.identity import (
 from tacit.tables.parquet_files import PARQUET, open_parquet, schema_of
 from tacit.tables.schema import ColumnFacts, WrittenFacts
 from tacit.tables.source import Own, Source, described, refuse_duplicates
+from tacit.tables.sqlite_table import is_sqlite, table_in, table_of
 from tacit.typed_sql import quoted, text_of
 
 OURS = "protected"
@@ -221,7 +222,8 @@ def _at_path(path: str, written: Mapping[str, WrittenFacts]) -> Source:
     if "://" in path:  # its rest may have a password
         raise QueryRefused(
             f"addresses of {path.partition('://')[0]}:// are not read\nhint: give s3://, gs://, https://,"
-            " postgresql://, iceberg:// or spark://; of another database, its rows as a frame or a Parquet file"
+            " postgresql://, iceberg:// or spark://; a SQLite file by its path; of another database, its rows as a"
+            " frame or a Parquet file"
         )
     return _from_files(path, written)
 
@@ -296,6 +298,8 @@ def _frame_into(frame: pa.Table, backend: sql.Connection, name: str) -> Source:
 
 
 def _from_files(pattern: str, written: Mapping[str, WrittenFacts]) -> Source:
+    if is_sqlite(pattern):
+        return in_our_engine(Own(table_in(pattern).into), written)
     if is_database(pattern):
         return in_our_engine(Own(partial(_database_into, pattern)), written)
     paths = sorted(glob.glob(pattern)) if glob.has_magic(pattern) else [pattern] if os.path.isfile(pattern) else []
@@ -355,9 +359,11 @@ def _from_connection(connection: Any, name: str, written: Mapping[str, WrittenFa
     is_remote = type(connection).__module__.startswith(("psycopg", "adbc_driver_manager"))
     if is_remote and (table := _postgres().table_of(connection, name)) is not None:
         return in_our_engine(Own(partial(_postgres().into, table)), written)
+    if type(connection).__module__ == "sqlite3":
+        return in_our_engine(Own(table_of(connection, name).into), written)
     if not type(connection).__module__.startswith(("duckdb", "_duckdb")):
         raise InvalidParameter(
-            "the first item of the pair must be a DuckDB or PostgreSQL connection"
+            "the first item of the pair must be a connection of DuckDB, PostgreSQL or SQLite, by its own driver"
             "\nhint: (duckdb.connect('file.db'), 'visits'), or (psycopg.connect(...), 'clinic.visits')"
         )
     return _from_backend(sql.Connection(connection), name, written)

@@ -98,10 +98,11 @@ def stored_table(named: sql.Stored) -> StoredTable:
 
 def file_aliases(paths: list[str]) -> tuple[str, ...]:
     """Return the aliases by which the ledger recognises a file in another glob, or under another link."""
-    return (*(f"file:{path}" for path in paths), *(_link_alias(path) for path in paths))
+    return (*(f"file:{path}" for path in paths), *(link_alias(path) for path in paths))
 
 
-def _link_alias(path: str) -> str:
+def link_alias(path: str) -> str:
+    """Return the alias of a file under another link or name."""
     stat = os.stat(path)
     # inode numbers are used again for new files; together with the time of the last change they are unique
     return f"stored:{stat.st_dev}:{stat.st_ino}:{stat.st_mtime_ns}"
@@ -169,7 +170,7 @@ def _known_by(backend: sql.Connection, entry: _Entry) -> tuple[str | None, tuple
     name = ".".join(quoted(_without_case(part)) for part in (entry.schema, entry.name))
     if not os.path.isfile(file):
         return f"duckdb:{file}:{name}", (), ()
-    return f"duckdb:{file}:{name}", (f"{_link_alias(file)}:{name}",), (file, f"{file}.wal")
+    return f"duckdb:{file}:{name}", (f"{link_alias(file)}:{name}",), (file, f"{file}.wal")
 
 
 def _without_case(name: str) -> str:
