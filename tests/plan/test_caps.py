@@ -14,7 +14,7 @@ from tacit.plan.bounds.caps import (
     outlook_of,
     tail_in_fine_steps,
 )
-from tacit.plan.bounds.chosen import DOUBT, HIDDEN_SCALES, UNEVENLY
+from tacit.plan.bounds.chosen import HIDDEN_SCALES, LOST_MORE
 from tacit.plan.bounds.profiles import ENDS, UNSEEN, at_most, bin_of, read_profile
 from tacit.plan.bounds.scaling import BINS
 from tests.plan.learned import rows
@@ -162,12 +162,10 @@ def test_no_length_is_believed_that_so_few_groups_cannot_have():
 
 @pytest.mark.parametrize("name", TABLES)
 @pytest.mark.parametrize("cap", [1.0, 4.0, 32.0, 96.0, 400.0])
-def test_what_is_missing_at_most_is_what_is_foreseen_and_its_doubt_and_what_noise_hides_as_squares(name, cap):
+def test_what_is_missing_at_most_is_more_than_is_foreseen_and_what_noise_hides_as_squares(name, cap):
     sizes = sizes_of(bins(rows(TABLES[name])))
     lost, most = sizes.lost(sizes.weights(cap)), sizes.lost_most(sizes.weights(cap), cap)
-    above = sizes.told.total.above
-    _, off = above.beyond(bin_of(cap * 256), cap)
-    assert most == pytest.approx(UNEVENLY * lost + hypot(DOUBT * off, HIDDEN_SCALES * 7.0 * cap))
+    assert most == pytest.approx(hypot(LOST_MORE * lost, HIDDEN_SCALES * 7.0 * cap))
     outlook = outlook_of(sizes, sizes.weights(cap), None)
     assert outlook.lost == pytest.approx(lost)
     assert sizes.lost(sizes.weights(2 * cap)) <= lost

@@ -25,11 +25,11 @@ import numpy as np
 from tacit.numbers import Floats
 from tacit.plan.bounds.chosen import (
     CLEARLY_LESS,
+    LOST_MORE,
     MISMATCH,
     MISMATCH_BY_ROWS,
     MISMATCH_POWER,
     OFF_CENTRE,
-    UNEVENLY,
 )
 from tacit.plan.bounds.profiles import NOBODY, ROUNDING, TAIL_OCTAVES, Reading
 from tacit.plan.bounds.scaling import CAP_BITS, Outlook
@@ -135,8 +135,8 @@ class UnitSizes:
         if not self.told.is_believed:
             return self.told.total.unseen * cap
         told, reading = self.told, self.told.length or self.told.total
-        size = (cap**2 / told.times if told.is_rooted else cap) / told.times
-        return UNEVENLY * self.lost(weights) + reading.doubt_beyond(size) * told.times
+        size = cap**2 / told.times if told.is_rooted else cap
+        return hypot(LOST_MORE * self.lost(weights), reading.hidden(size / told.times) * size)
 
     def ends(self) -> list[float]:
         """Return the caps that are worth trying: ends of bins, in steps, from well below the top on."""

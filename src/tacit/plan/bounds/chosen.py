@@ -37,7 +37,7 @@ FALSE_SLOPE = 3.0  # an octave farther up these are by this power of 2 smaller: 
 # ---- The chain that a profile is read by, from bin to bin: chances, unless it is said otherwise.
 
 ENDS = 6 / 100  # that a tail ends: listed keys / oracle, half-width / error
-KEEPS = 0.65  # that a fall stays the same; half of the rest, that it becomes the next steeper one: steadiness
+KEEPS = 0.95  # that a fall stays the same: steadiness, listed keys / oracle
 UNSEEN_FALL = 3  # people who are not seen become fewer by this, in quarter octaves from bin to bin: steadiness
 
 # ---- Caps, and how the noise is divided.
@@ -51,9 +51,9 @@ WITHIN_BOUNDS = 0.95  # the people who keep all groups and different values wher
 
 # ---- Intervals: what may be missing, beside the noise.
 
-UNEVENLY = 1.5  # times what is foreseen beyond a cap, and 1/√K, of which a group may lack so much: the dear group
+UNEVENLY = 1.5  # times 1/√K, and its share of rows: of all that is missing a group may lack that part: the dear group
 HIDDEN_SCALES = 1.2  # noise scales of people who may be hidden beyond a cap: intervals that hold, half-width / error
-DOUBT = 0.5  # deviations of what is foreseen beyond a cap or a range: the same
+LOST_MORE = 2.0  # times what is foreseen beyond a cap or a range may be beyond it: the same
 PART_OF_MEAN = 1 / 6  # how much of what its parts lack a mean may be off: means that hold
 MEAN_SHARE = Fraction(1, 10)  # of the probability to miss, for the means in a variance: half-width / error
 ROWS_SHARE = Fraction(1, 100)  # the same for the rows in a sum that was rounded to a grid: half-width / error

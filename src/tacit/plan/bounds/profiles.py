@@ -13,9 +13,9 @@ from math import comb, exp, factorial, hypot, log, sqrt
 import numpy as np
 
 from tacit.numbers import Floats
-from tacit.plan.bounds.chosen import DOUBT, FALSE_BIN, FALSE_OCTAVE, FALSE_SLOPE, HIDDEN_SCALES
+from tacit.plan.bounds.chosen import FALSE_BIN, FALSE_OCTAVE, FALSE_SLOPE, HIDDEN_SCALES, LOST_MORE
 from tacit.plan.bounds.scaling import BINS, LARGEST_BINS, LARGEST_LEAST
-from tacit.plan.bounds.tails import UNSEEN, Above, foreseen
+from tacit.plan.bounds.tails import UNSEEN, foreseen
 
 # So many neighbouring bins above the top are believed together. The noise on their sum is then above their threshold
 # with the probability FALSE_BIN; each octave between the top and the first of them makes it smaller, by FALSE_SLOPE.
@@ -48,7 +48,6 @@ class Reading:
     is_total: bool = False  # the L1 norm: of counts, it is a whole number of steps
     ceiling: float | None = None  # the size, in steps, that nobody exceeds by what is known of more rows
     floor: float = 0.0  # the tail cap is at least this size, in steps
-    above: Above | None = None  # sums over the bins above each; None: nothing is believed
 
     @property
     def unseen(self) -> float:
@@ -71,13 +70,6 @@ class Reading:
         """Return how many people above a size noise may hide."""
         is_limit = self.ceiling is not None and size * (1 + ROUNDING) >= self.ceiling
         return 0.0 if is_limit else HIDDEN_SCALES * self.scale
-
-    def doubt_beyond(self, size: float) -> float:
-        """Return how much more than is foreseen people may have beyond a size: it deviates, and noise hides some."""
-        hidden = self.hidden(size)
-        if self.above is None or not hidden:
-            return 0.0
-        return hypot(DOUBT * self.above.beyond(bin_of(size * 2.0**self.shift), size)[1], hidden * size)
 
     @cached_property
     def tail_cap(self) -> float:
@@ -123,16 +115,12 @@ def read_profile(
         return Reading((), None, scale, shift, whole, safe, is_total)
     first = max(least if whole else 0, top - 2 * TAIL_OCTAVES)
     bins = min(top + 1 + 2 * TAIL_OCTAVES, len(counts))
-    steps = ENDS[:bins] * 2.0**-shift
-    middles = np.sqrt(steps * np.concatenate([steps[:1] / 2, steps[:-1]]))
-    if whole:
-        middles = np.where(steps <= 4, np.maximum(np.floor(steps), 1.0), middles)
-    means, above = foreseen(tuple(counts[:bins]), tuple(middles.tolist()), scale, first, start)
+    means = foreseen(tuple(counts[:bins]), scale, first=first, start=start)
     people = [max(count, 0.0) if place >= least or not whole else 0.0 for place, count in enumerate(counts[:first])]
     people += means.tolist()[first:]
     while len(people) > top + 1 and people[-1] < 0.01:
         people.pop()
-    read = Reading(tuple(people), top, scale, shift, whole, safe, is_total, above=above)
+    read = Reading(tuple(people), top, scale, shift, whole, safe, is_total)
     return read if whole else _from_one_value(read)
 
 
@@ -368,20 +356,22 @@ def stretched(
 
 def _stretched_end(counts: Sequence[float], top: int, scale: float, width: float, cells: float) -> int:
     """Return the octave that a side's range should end with: from the last one believed on, that of least error."""
-    people, sizes, _ = _people_above(counts, top, scale)
+    people, sizes = _people_above(counts, top, scale)
     ends = np.exp2(top + 1 + LARGEST_LEAST + np.arange(len(people) + 1)).tolist()
     errors = [end * width + float(np.sum(people * np.maximum(sizes - end, 0))) / cells for end in ends]
     return min(top + int(np.argmin(errors)), len(counts) - 1)
 
 
-def _people_above(counts: Sequence[float], top: int, scale: float, power: int = 1) -> tuple[Floats, Floats, Above]:
-    """Return about how many people are in each octave above one, the mean size of each, and sums of a power of it."""
-    have = np.exp2(np.arange(len(counts)) + LARGEST_LEAST) / log(2)  # spread evenly by the logarithm over an octave
+def _people_above(
+    counts: Sequence[float], top: int, scale: float, octaves: int = STRETCH_MOST
+) -> tuple[Floats, Floats]:
+    """Return about how many people are in each octave above one, and the mean size of each."""
     bins = slice(0, min(top + 1 + TAIL_OCTAVES, len(counts)))
-    sizes = tuple((have[bins] ** power).tolist())
-    means, above = foreseen(tuple(counts[bins]), sizes, scale, max(0, top - TAIL_OCTAVES), top, per_octave=1)
-    octaves = slice(top + 1, top + 1 + STRETCH_MOST)
-    return means[octaves], have[octaves], above
+    first = max(0, top - TAIL_OCTAVES)
+    means = foreseen(tuple(counts[bins]), scale, first=first, start=top, per_octave=1)
+    have = np.exp2(np.arange(len(means)) + LARGEST_LEAST) / log(2)  # spread evenly by the logarithm over an octave
+    above = slice(top + 1, top + 1 + octaves)
+    return means[above], have[above]
 
 
 @dataclass(frozen=True)
@@ -404,10 +394,10 @@ def beyond(rounds: Sequence[tuple[Sequence[int], float]], down: float, up: float
     for side, top, end in (counts[half + 1 : 2 * half + 1], span.down, down), (counts[:half], span.up, up):
         missing = [HIDDEN_SCALES * scale * end, HIDDEN_SCALES * scale * end**2 * 7]
         if top is not None:  # a range holds what is believed, so only people above the last believed octave are beyond
+            people, sizes = _people_above(side, top - LARGEST_LEAST, scale, TAIL_OCTAVES)
             for power in 1, 2:
-                _, _, above = _people_above(side, top - LARGEST_LEAST, scale, power)
-                lost, off = above.beyond(top - LARGEST_LEAST, end**power)
-                missing[power - 1] = lost + hypot(DOUBT * off, missing[power - 1])
+                lost = float(people @ np.maximum(sizes**power - end**power, 0))
+                missing[power - 1] = hypot(LOST_MORE * lost, missing[power - 1])
         found.append(missing[0])
         squares += missing[1]
     return Beyond(found[0], found[1], squares)
