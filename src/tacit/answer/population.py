@@ -21,7 +21,7 @@ from tacit.answer.scaled_columns import is_scaled
 from tacit.answer.text import Printed, cell_text
 from tacit.arrow_frames import as_pandas
 from tacit.errors import InvalidParameter, printable
-from tacit.numbers import Flags, Floats, combined, confidence_meaning, wholes
+from tacit.numbers import Flags, Floats, Integers, combined, confidence_meaning, wholes
 from tacit.plan import Mean, Plan, StandardDeviation, Variance, whole_of
 from tacit.release import NoisyTable
 
@@ -88,8 +88,8 @@ class NoiseLaw:
         found: Floats = np.interp(words, [0.0, *middles], [0.0, *self.distances[:, 0]])
         return found
 
-    def at(self, place: int) -> "NoiseLaw":
-        return NoiseLaw(self.distances[:, [place]], self.chances)
+    def at(self, places: Sequence[int] | Integers) -> "NoiseLaw":
+        return NoiseLaw(self.distances[:, list(places)], self.chances)
 
 
 @dataclass(frozen=True)
@@ -261,11 +261,16 @@ def rows_of(plan: Plan, noisy: NoisyTable, mean: Mean) -> Floats:
     return np.asarray(combined(*kept).astype(np.float64) / whole_of(release.parts[-1], plan.measured))
 
 
+def law_of_column(columns_at: ColumnsAt, at: int) -> tuple[NoisyColumn, NoiseLaw]:
+    """Return a column and the law of each group's noise, that of the wider side."""
+    ladder = [columns_at(1 - miss) for miss in MISSES]
+    return ladder[0][at], _law(ladder, at, "low").wider(_law(ladder, at, "high"))
+
+
 def law_of_cells(columns_at: ColumnsAt, at: int) -> tuple[NoisyColumn, NoiseLaw]:
     """Return a column whose groups have one law of noise, and that law: intervals that were cut are read past."""
-    ladder = [columns_at(1 - miss) for miss in MISSES]
-    sides = _law(ladder, at, "low").wider(_law(ladder, at, "high"))
-    return ladder[0][at], NoiseLaw(sides.distances.max(axis=1, keepdims=True, initial=0.0), sides.chances)
+    column, law = law_of_column(columns_at, at)
+    return column, NoiseLaw(law.distances.max(axis=1, keepdims=True, initial=0.0), law.chances)
 
 
 def upper_normal(z: Floats) -> Floats:

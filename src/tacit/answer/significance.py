@@ -15,10 +15,17 @@ from typing import Any
 import numpy as np
 
 from tacit.answer.answer import Answer
-from tacit.answer.population import Estimate, NoiseLaw, estimates, law_of_cells, refuse_several_rows
+from tacit.answer.population import (
+    Estimate,
+    NoiseLaw,
+    estimates,
+    law_of_cells,
+    law_of_column,
+    refuse_several_rows,
+)
 from tacit.answer.text import Printed
 from tacit.errors import InvalidParameter, printable
-from tacit.numbers import Floats, confidence_meaning
+from tacit.numbers import Floats, Integers, confidence_meaning
 from tacit.plan import Correlation, CountRows, CountUnits, CountValues
 from tacit.query import correlation as asked_correlation
 from tacit.query import count, mean, std
@@ -121,17 +128,22 @@ def correlation(source: Any, one: str | None = None, two: str | None = None, *, 
     counted = _only(plan.outputs, (CountRows, CountUnits, CountValues), "a count of rows")
     if len(noisy.keys) != 1:
         raise InvalidParameter("this test needs one correlation, without groups\nhint: filter with where(...)")
-    (column, law), rows = law_of_cells(columns_at, at), columns_at(answer.facts.confidence)[counted].values[0]
+    (column, law), rows = law_of_column(columns_at, at), columns_at(answer.facts.confidence)[counted].values[0]
     value = column.values[0]
     if value is None or not rows or rows < 4:
         return Significance("correlation", 0.0, 1.0)
-    root = 1 / (float(rows) - 3) ** 0.5
+    found, size = np.array([float(value)]), np.array([float(rows)])
 
     def tail(rho: float) -> float:
-        spread = max(1 - rho * rho, 1e-9) * root
-        return float(law.tail(np.array([abs(value - rho)]), np.array([spread]))[0])
+        return float(tail_of_correlation(found, size, law, rho)[0])
 
-    return Significance("correlation", value / root, tail(0.0), float(value), "", tail, (-1.0, 1.0))
+    return Significance("correlation", found[0] * size[0] ** 0.5, tail(0.0), found[0], "", tail, (-1.0, 1.0))
+
+
+def tail_of_correlation(values: Floats, rows: Floats, law: NoiseLaw, rho: float) -> Floats:
+    """Return the probability that correlations are as far from this one, if the two numbers have it."""
+    spread = np.maximum(1 - rho * rho, 1e-9) / np.sqrt(np.maximum(rows - 3, 1.0))
+    return law.tail(np.abs(values - rho), spread)
 
 
 # ---- Means and shares of two groups.
@@ -177,13 +189,8 @@ def holm(tests: Sequence[Significance]) -> list[Significance]:
 
 
 def two_means(estimate: Estimate, one: int, two: int, of: str) -> Significance:
-    variances = estimate.variance_at(np.nan_to_num(estimate.value)) / estimate.rows
-
-    def spread_at(_: float) -> float:
-        return float(np.sqrt(variances[one] + variances[two]))
-
     span = (-np.inf, np.inf) if estimate.span is None else (estimate.span[0] - estimate.span[1],) * 2
-    return _difference(estimate, one, two, "difference of means", of, spread_at, (span[0], -span[0]))
+    return _difference(estimate, one, two, "difference of means", of, spread_of_means, (span[0], -span[0]))
 
 
 def two_shares(estimate: Estimate, one: int, two: int, of: str) -> Significance:
@@ -192,41 +199,53 @@ def two_shares(estimate: Estimate, one: int, two: int, of: str) -> Significance:
             "a share is the mean of a column of 0 and 1, and this one has another range"
             "\nhint: tacit.test.means compares means, or derive(high='CASE WHEN x > 10 THEN 1 ELSE 0 END')"
         )
-    n, p = (np.nan_to_num(each[[one, two]]) for each in (estimate.rows, estimate.value))
+    return _difference(estimate, one, two, "difference of shares", of, spread_of_shares, (-1.0, 1.0))
 
-    def spread_at(difference: float) -> float:
-        # the shares that differ by this much and fit best; never surer than one person's noise allows
-        second = np.clip((n @ p - difference * n[0]) / n.sum(), max(0.0, -difference), min(1.0, 1 - difference))
-        both = np.clip(np.array([second + difference, second]), 0.5 / n, 1 - 0.5 / n)
-        return float(np.sqrt((both * (1 - both) / n).sum()))
 
-    return _difference(estimate, one, two, "difference of shares", of, spread_at, (-1.0, 1.0))
+# The standard deviation that sampling gives a difference, of pairs of groups, if it is this one.
+SpreadAt = Callable[[Estimate, Integers, Integers, float], Floats]
+
+
+def spread_of_means(estimate: Estimate, one: Integers, two: Integers, _: float) -> Floats:
+    """Return the standard deviation of differences of means."""
+    variances = estimate.variance_at(np.nan_to_num(estimate.value)) / estimate.rows
+    return np.sqrt(variances[one] + variances[two])
+
+
+def spread_of_shares(estimate: Estimate, one: Integers, two: Integers, difference: float) -> Floats:
+    """Return that of shares that differ by this much and fit best; never surer than one person's noise allows."""
+    n, p = (np.nan_to_num(each[np.stack([one, two])]) for each in (estimate.rows, estimate.value))
+    least, most = max(0.0, -difference), min(1.0, 1 - difference)
+    second = np.clip(((n * p).sum(0) - difference * n[0]) / n.sum(0), least, most)
+    both = np.clip(np.stack([second + difference, second]), 0.5 / n, 1 - 0.5 / n)
+    return np.asarray(np.sqrt((both * (1 - both) / n).sum(0)))
+
+
+def tails(estimate: Estimate, one: Integers, two: Integers, spread_at: SpreadAt, difference: float = 0.0) -> Floats:
+    """Return, for pairs of groups, the probability of a difference as far from this one, if this one is true."""
+    sides = [estimate.below.at(each).wider(estimate.above.at(each)) for each in (one, two)]
+    distance = np.abs(np.nan_to_num(estimate.value[one] - estimate.value[two]) - difference)
+    found = sides[0].less(sides[1]).tail(distance, spread_at(estimate, one, two, difference))
+    return np.where(estimate.is_known[one] & estimate.is_known[two], found, 1.0)
 
 
 def _difference(
-    estimate: Estimate,
-    one: int,
-    two: int,
-    name: str,
-    of: str,
-    spread_at: Callable[[float], float],
-    span: tuple[float, float],
+    estimate: Estimate, one: int, two: int, name: str, of: str, spread_at: SpreadAt, span: tuple[float, float]
 ) -> Significance:
     if not (estimate.is_known[one] and estimate.is_known[two]):
         return Significance(name, 0.0, 1.0, None, f"{of}: not enough people")
     value = float(estimate.value[one] - estimate.value[two])
-    sides = [estimate.below.at(each).wider(estimate.above.at(each)) for each in (one, two)]
-    law: NoiseLaw = sides[0].less(sides[1])
+    pair = np.array([one]), np.array([two])
+    laws = [estimate.below.at(each).wider(estimate.above.at(each)) for each in pair]
+    noise, spread = float(sum(law.variance()[0] for law in laws)) ** 0.5, float(spread_at(estimate, *pair, 0.0)[0])
     if span[0] == -np.inf:
-        far = abs(value) + float(law.distances.max()) + 12 * spread_at(value)
+        far = abs(value) + sum(float(law.distances.max()) for law in laws) + 12 * spread
         span = (-far, far)
 
     def tail(difference: float) -> float:
-        distance, spread = np.array([abs(value - difference)]), np.array([spread_at(difference)])
-        return float(law.tail(distance, spread)[0])
+        return float(tails(estimate, *pair, spread_at, difference)[0])
 
-    noise = float(np.sqrt(law.variance()[0]))
-    return Significance(name, value / max(np.hypot(spread_at(0.0), noise), 1e-300), tail(0.0), value, of, tail, span)
+    return Significance(name, value / max(np.hypot(spread, noise), 1e-300), tail(0.0), value, of, tail, span)
 
 
 # ---- Cross-tables.
@@ -252,7 +271,7 @@ class CountsByTwo:
         if min(self.counts.shape) < 2:
             raise InvalidParameter("this test needs two groups or more of each key\nhint: group_by('sex', 'ward')")
         found = float(statistic(self.counts[None], self.noise)[0])
-        total, down, across = _fitted(self.counts[None], self.noise)
+        total, down, across = fitted(self.counts[None], self.noise)
         null = self._drawn((total * down * across)[0], draws)
         as_large = int((statistic(null, self.noise) >= found * (1 - 1e-12)).sum())
         return Significance(f"{name}{of}", found, (1 + as_large) / (1 + draws))
@@ -289,7 +308,7 @@ def _label_order(label: Any) -> tuple[bool, str, Any]:
     return (label is None, "" if isinstance(label, int | float) else str(label), label if label is not None else 0)
 
 
-def _fitted(tables: Floats, noise: float) -> tuple[Floats, Floats, Floats]:
+def fitted(tables: Floats, noise: float) -> tuple[Floats, Floats, Floats]:
     """Return the total and the shares of both margins of each table, none below a part of its noise."""
     rows, columns = tables.shape[-2:]
     total = np.maximum(tables.sum((-1, -2), keepdims=True), np.sqrt(noise * rows * columns))
@@ -300,7 +319,7 @@ def _fitted(tables: Floats, noise: float) -> tuple[Floats, Floats, Floats]:
 
 def chi_square(tables: Floats, noise: float) -> Floats:
     """Return the squares of counts less expected ones, over the expected one and the noise."""
-    total, down, across = _fitted(tables, noise)
+    total, down, across = fitted(tables, noise)
     expected = total * down * across
     found: Floats = ((tables - expected) ** 2 / (expected + noise)).sum((-1, -2))
     return found
@@ -308,7 +327,7 @@ def chi_square(tables: Floats, noise: float) -> Floats:
 
 def kruskal_wallis(tables: Floats, noise: float) -> Floats:
     """Return the squares between the groups' mean ranks; the second key is the bins, in order."""
-    total, down, across = _fitted(tables, noise)
+    total, down, across = fitted(tables, noise)
     middle = np.cumsum(across, -1) - across / 2 - 0.5
     sums = (tables * middle).sum(-1)
     spread = (total * down)[..., 0] * (across * middle**2).sum(-1) + noise * (middle**2).sum(-1)
