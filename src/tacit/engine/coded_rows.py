@@ -15,6 +15,8 @@ import numpy as np
 
 from tacit.engine.coding_rows import Block, Cells, cell_type
 from tacit.engine.residuals import (
+    add_centre_sums,
+    add_grid_counts,
     add_judgement,
     add_moments,
     add_pairs,
@@ -30,8 +32,10 @@ from tacit.plan import (
     SUMS_MOST,
     UNIT,
     BinMaps,
+    CentreSums,
     ClassTarget,
     CodedPlan,
+    GridCounts,
     Judgement,
     Moments,
     PairDistances,
@@ -49,6 +53,7 @@ THREADS_MOST = 8
 MEMORY_SHARE = 4
 
 Found = TypeVar("Found")
+Asked = TypeVar("Asked", GridCounts, CentreSums)
 
 
 @dataclass(frozen=True, repr=False)
@@ -170,6 +175,25 @@ class CodedRows:
         for block in self.blocks:
             add_squared_errors(block, model, self.plan, self.sizes, exact_sums)
         return ExactIntegers(exact_sums, model.moves_squared)
+
+    def grid_counts(self, asked: GridCounts) -> ExactIntegers:
+        """Return the weight of units in each cell of a public grid, in steps of UNIT."""
+        return self._numbers_summed(asked, add_grid_counts)
+
+    def centre_sums(self, asked: CentreSums) -> ExactIntegers:
+        """Return the counts, squared distances and distances of units about their nearest public centre."""
+        return self._numbers_summed(asked, add_centre_sums)
+
+    def _numbers_summed(self, asked: Asked, add: Callable[[Block, Asked, CodedPlan, Integers], None]) -> ExactIntegers:
+        self._refuse_other_places((), asked.values)
+
+        def added_up(first: int, steps: int) -> Integers:
+            exact_part = np.zeros(asked.size, dtype=np.int64)
+            for block in self.blocks[first::steps]:
+                add(block, asked, self.plan, exact_part)
+            return exact_part
+
+        return ExactIntegers(np.sum(on_threads(added_up, len(self.blocks)), axis=0), asked.moves_squared)
 
     def _refuse_other_places(self, columns: Sequence[int], values: Sequence[int]) -> None:
         """Refuse columns or values that are not coded; all of it is public."""

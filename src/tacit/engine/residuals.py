@@ -25,10 +25,12 @@ from tacit.plan import (
     NUMBER_ONE,
     SCORE_BITS,
     UNIT,
+    CentreSums,
     ChanceCells,
     ClassTarget,
     CodedPlan,
     ErrorSums,
+    GridCounts,
     Judgement,
     Merit,
     MomentBlock,
@@ -39,6 +41,7 @@ from tacit.plan import (
     ValueTarget,
     link_table,
 )
+from tacit.query import INT_MOST
 
 FIRST_SCORE = -(LINK_REACH << SCORE_BITS)
 # From steps of a score to steps of UNIT.
@@ -245,6 +248,50 @@ def _by_cell(block: Block, columns: tuple[int, ...], exact_products: Integers, s
         cells = cells * sizes[column] + block.cells[column]
     length = int(np.prod([sizes[column] for column in columns]))
     return by_cell(cells, exact_products, length)
+
+
+# --- numbers on a public grid, and about public centres ---
+
+
+def add_grid_counts(block: Block, asked: GridCounts, plan: CodedPlan, exact_counts: Integers) -> None:
+    """Add a block's rows to the cells of a grid, each row with its part of UNIT."""
+    for start in range(0, block.length, PIECE):
+        piece = block.piece(start, start + PIECE)
+        known, numbers = _all_numbers(piece, asked.values, plan)
+        cells = np.zeros(piece.length, dtype=np.int64)
+        for direction in asked.directions:
+            places = direction @ numbers + asked.reach
+            cells = cells * asked.bins + np.clip(places * asked.bins // (2 * asked.reach), 0, asked.bins - 1)
+        weights = _weighed(np.where(known, UNIT, 0), piece)
+        exact_counts += by_cell(cells, weights, len(exact_counts))
+
+
+def add_centre_sums(block: Block, asked: CentreSums, plan: CodedPlan, exact_sums: Integers) -> None:
+    """Add a block's rows to the sums of their nearest centre: its count, squares, and what each number is off."""
+    many = len(asked.centres)
+    for start in range(0, block.length, PIECE):
+        piece = block.piece(start, start + PIECE)
+        known, numbers = _all_numbers(piece, asked.values, plan)
+        nearest, least = np.zeros(piece.length, dtype=np.int64), np.full(piece.length, INT_MOST)
+        for at, centre in enumerate(asked.centres):
+            squares = ((numbers - centre[:, None]) ** 2).sum(axis=0)
+            nearest = np.where(squares < least, at, nearest)  # the first of those that tie
+            least = np.minimum(squares, least)
+        lengths = np.minimum(root_above(least), asked.cut)
+        off = clipped(numbers - asked.centres[nearest].T, asked.cut)
+        each = (
+            np.full(piece.length, asked.weight, dtype=np.int64),
+            lengths * lengths * asked.weight // asked.cut**2,
+            *(np.sign(off) * (np.abs(off) * UNIT // asked.cut)),
+        )
+        for place, exact_numbers in enumerate(each):
+            weighed = _weighed(np.where(known, exact_numbers, 0), piece)
+            exact_sums[place * many : (place + 1) * many] += by_cell(nearest, weighed, many)
+
+
+def _all_numbers(piece: Block, values: Sequence[int], plan: CodedPlan) -> tuple[NDArray[np.bool_], Integers]:
+    """Return which rows have all numbers, and the numbers: (values, rows)."""
+    return _known(piece, values), np.stack([_number_steps(piece, value, plan) for value in values])
 
 
 UNIT_BITS = UNIT.bit_length() - 1

@@ -5,6 +5,7 @@ scikit-learn is imported only when an estimator is made.
 
 from tacit.asking import noise_for
 from tacit.learning.additive import AdditiveClassifier, AdditiveRegressor
+from tacit.learning.clusters import KMeans
 from tacit.learning.linear import PCA, LinearRegression
 from tacit.learning.model_file import load, model_text
 from tacit.learning.rounds import Rounds, train
@@ -18,6 +19,7 @@ __all__ = [
     "AdditiveClassifier",
     "AdditiveRegressor",
     "Holdout",
+    "KMeans",
     "LinearRegression",
     "MadeRows",
     "Rounds",

@@ -9,15 +9,13 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 
 from tacit.asking import Learn, Table
 from tacit.errors import InvalidParameter, QueryRefused, did_you_mean
-from tacit.learning.additive_model import AdditiveModel
 from tacit.learning.declared_rows import has_names, protected_rows, rows_to_predict
-from tacit.learning.linear_fit import LinearState
 from tacit.learning.rounds import train
 from tacit.learning.scorable import rows_used
 from tacit.learning.undeclared import FitPlan, Kind, KnownColumns, known_columns, one_call
@@ -26,7 +24,16 @@ from tacit.numbers import Number
 from tacit.privacy import Loss
 from tacit.query import Col
 
-State = TypeVar("State", bound=AdditiveModel | LinearState)
+
+class Named(Protocol):
+    """What a model follows from: released numbers and public facts, with the names of its features."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The names of the features."""
+
+
+State = TypeVar("State", bound=Named)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -73,7 +80,7 @@ class Estimator(Generic[State]):
             raise InvalidParameter("target must name the column to predict\nhint: fit(table, target='income')")
         if not self._has_target and target:
             raise InvalidParameter(
-                "principal components do not have a target\nhint: fit(table, features=['age', 'hours'])"
+                f"{type(self).__name__} does not have a target\nhint: fit(table, features=['age', 'hours'])"
             )
         if table.frame.keys:
             raise QueryRefused("a model is of the whole table\nhint: call fit before group_by, with where='age >= 18'")

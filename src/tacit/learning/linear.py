@@ -12,10 +12,10 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from tacit.asking import Table
-from tacit.errors import InvalidParameter, QueryRefused, printable
+from tacit.errors import InvalidParameter, printable
 from tacit.learning.estimator import Estimator
-from tacit.learning.features import NUMBERS, as_list
-from tacit.learning.linear_fit import LinearDesign, LinearState, NoisyGram, design_of, plan_of
+from tacit.learning.features import as_list
+from tacit.learning.linear_fit import LinearDesign, LinearState, NoisyGram, design_of, design_of_numbers, plan_of
 from tacit.learning.scorable import Scoring, SqlModel
 from tacit.learning.terms import linear_sql
 from tacit.learning.undeclared import FitPlan, Kind, KnownColumns, with_target
@@ -276,20 +276,9 @@ class PCA(Estimator[LinearState]):
     _version: ClassVar[str] = "principal components 1"
     _state: ClassVar[str] = "state_"
 
-    def _planned(self, table: Table, target: str, known: KnownColumns) -> FitPlan:
+    def _planned(self, table: Table, target: str, known: KnownColumns) -> FitPlan:  # noqa: ARG002
         """Return the plan; if features are not named, columns without a range are left out."""
-        declared = table.session.declaration
-        ranged = [
-            name
-            for name, facts in declared.columns.items()
-            if facts.between is not None and facts.keys is None and facts.type in NUMBERS and name != declared.unit
-        ]
-        design = design_of(table, target, ranged if known.features is None else known.features)
-        if design.listed:
-            raise QueryRefused(
-                f"'{design.listed[0].name}' is a list, and principal components are of numbers"
-                "\nhint: name columns with a public range: features=['age', 'hours']"
-            )
+        design = design_of_numbers(table, known.features, "principal components are")
         most, wanted = len(design.numbers), self.n_components
         if wanted is not None and (isinstance(wanted, bool) or not isinstance(wanted, int) or not 1 <= wanted <= most):
             raise InvalidParameter(f"n_components must be a whole number from 1 to {most}\nhint: n_components=2")

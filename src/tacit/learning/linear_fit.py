@@ -389,6 +389,23 @@ def design_of(table: Table, target: str, features: Iterable[str] | None) -> Line
     )
 
 
+def design_of_numbers(table: Table, features: Iterable[str] | None, what: str) -> LinearDesign:
+    """Return the design of ranged numbers without a target; if none is named, columns without a range are left out."""
+    declared = table.session.declaration
+    ranged = [
+        name
+        for name, facts in declared.columns.items()
+        if facts.between is not None and facts.keys is None and facts.type in NUMBERS and name != declared.unit
+    ]
+    design = design_of(table, "", ranged if features is None else features)
+    if design.listed:
+        raise QueryRefused(
+            f"'{design.listed[0].name}' is a list, and {what} of numbers"
+            "\nhint: name columns with a public range: features=['age', 'hours']"
+        )
+    return design
+
+
 def bins_of(noisy_counts: Integers, least: float) -> Integers:
     """Return the bin of each cell of a listed column: its own if enough people are in it, else one for the rest."""
     large = noisy_counts >= least

@@ -18,6 +18,7 @@ from tacit.files import read_small
 from tacit.json_wire import tagged, untagged
 from tacit.learning.additive import AdditiveClassifier, AdditiveRegressor
 from tacit.learning.additive_model import AdditiveModel
+from tacit.learning.clusters import ClusterState, KMeans
 from tacit.learning.estimator import Estimator
 from tacit.learning.linear import PCA, LinearRegression
 from tacit.learning.linear_fit import LinearState
@@ -33,6 +34,7 @@ BYTES_MAX = 1 << 28
 KINDS: dict[str, type[Estimator[Any]]] = {
     "AdditiveClassifier": AdditiveClassifier,
     "AdditiveRegressor": AdditiveRegressor,
+    "KMeans": KMeans,
     "LinearRegression": LinearRegression,
     "PCA": PCA,
 }
@@ -125,7 +127,10 @@ def _read_model(record: Mapping[str, Any]) -> Any:
     model: Any = kind(**{name: _tuples(value) for name, value in parameters.items() if name not in NOT_KEPT})
     if kind._state == "state_":
         model.loss_ = from_record(ApproximateLoss, record["loss"])
-        model._set_state(from_record(LinearState, record["state"]))
+        state = from_record(ClusterState if kind is KMeans else LinearState, record["state"])
+        if isinstance(state, ClusterState):
+            _refuse_other_sums(state)
+        model._set_state(state)
     else:
         model._set_state(from_record(AdditiveModel, record["model"]))
         _refuse_other_shapes(model.model_)
@@ -171,6 +176,13 @@ def _refuse_other_shapes(model: AdditiveModel) -> None:
             raise InvalidParameter(NOT_A_MODEL)
         if not len(shape.effects) == len(shape.deviations) == len(shape.signals) == scores:
             raise InvalidParameter(NOT_A_MODEL)
+
+
+def _refuse_other_sums(state: ClusterState) -> None:
+    """Refuse clusters whose sums do not fit their centres and columns."""
+    centres, columns = state.noisy["centres"], len(state.design.numbers)
+    if {len(each) for each in centres} != {columns} or len(state.noisy["sums"]) != len(centres) * (columns + 2):
+        raise InvalidParameter(NOT_A_MODEL)
 
 
 # --- records of dataclasses ---

@@ -22,7 +22,19 @@ from tacit.exact import ExactIntegers
 from tacit.hold import holding
 from tacit.ledger import Receipt
 from tacit.numbers import Integers
-from tacit.plan import BinMaps, CodedPlan, Judgement, Merit, Moments, PairDistances, PairTables, Scores, SquaredErrors
+from tacit.plan import (
+    BinMaps,
+    CentreSums,
+    CodedPlan,
+    GridCounts,
+    Judgement,
+    Merit,
+    Moments,
+    PairDistances,
+    PairTables,
+    Scores,
+    SquaredErrors,
+)
 from tacit.privacy import ApproximateLoss, GaussianNoise
 from tacit.release import release_choice, release_integers
 from tacit.selection import NoisyMax
@@ -110,6 +122,14 @@ class Rounds:
     def squared_errors(self, model: SquaredErrors) -> Integers:
         """Return the noisy sums of a linear model's squared errors, in steps of UNIT."""
         return self._released(self._rows.squared_errors(model))
+
+    def grid_counts(self, asked: GridCounts) -> Integers:
+        """Return the noisy weight of units in each cell of a public grid, in steps of UNIT."""
+        return self._released(self._rows.grid_counts(asked))
+
+    def centre_sums(self, asked: CentreSums) -> Integers:
+        """Return the noisy sums about each public centre: counts, then squared distances, then each number's."""
+        return self._released(self._rows.centre_sums(asked))
 
     def judged(self, judgement: Judgement) -> Integers:
         """Return the noisy sums that say how well a public model does."""

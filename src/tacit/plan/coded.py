@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations, pairwise
 from math import prod
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -332,6 +332,8 @@ def _refuse_falling(edges: tuple[int, ...]) -> None:
 NUMBER_ONE = 1 << 12
 # Scores of a linear model are within this many steps of 1 / NUMBER_ONE.
 LINEAR_MOST = 1 << 24
+# No two rows are as far apart in the numbers that fit here, and a squared length times UNIT fits 64 bits.
+CUT_MOST = 1 << 18
 # The most sums that rows are asked for.
 SUMS_MOST = 1 << 22
 
@@ -433,6 +435,59 @@ class SquaredErrors:
     def moves_squared(self) -> int:
         """The square of how far one unit can move all the sums in L2: each block by `cap`."""
         return (1 + len(self.values) + len(self.columns)) * self.cap**2
+
+
+# --- numbers on a public grid, and about public centres ---
+
+
+@dataclass(frozen=True, eq=False)
+class GridCounts:
+    """How many units are in each cell of a public grid: `bins` equal bins from -reach to reach of each direction.
+
+    A row's place in a direction is the sum of its numbers, from -NUMBER_ONE to NUMBER_ONE, times the direction's. A row
+    beyond the reach is in the outermost bin; one without all numbers is not counted.
+    """
+
+    values: tuple[int, ...]
+    directions: Integers  # (directions, values), in parts of NUMBER_ONE
+    reach: int
+    bins: int
+    moves_squared: ClassVar[int] = UNIT**2  # of one unit, in L2: each row counts in one cell
+
+    def __post_init__(self) -> None:
+        shape = (len(self.directions), len(self.values))
+        if self.directions.shape != shape or np.abs(self.directions).max(initial=0) > NUMBER_ONE:
+            raise InvalidParameter("a direction has a number for each value, within NUMBER_ONE")
+        if not 1 <= self.reach <= UNIT * NUMBER_ONE or self.bins < 1 or self.size > SUMS_MOST:
+            raise InvalidParameter(f"a grid has a reach, and {SUMS_MOST} cells at most\nhint: fewer bins")
+
+    @property
+    def size(self) -> int:
+        return int(self.bins ** len(self.directions))
+
+
+@dataclass(frozen=True, eq=False)
+class CentreSums:
+    """For each public centre: how many units are nearest to it, their squared distances, and the sums of what their
+    numbers are off from it. A row that is further off than `cut` is drawn to that length, which is UNIT.
+    """
+
+    values: tuple[int, ...]
+    centres: Integers  # (centres, values), in steps of NUMBER_ONE
+    cut: int
+    # A unit's weight in a count of its centre, and its largest square: the vector of length UNIT is harder to hide.
+    weight: ClassVar[int] = UNIT // 2
+    moves_squared: ClassVar[int] = UNIT**2 + 2 * weight**2  # of one unit, in L2
+
+    def __post_init__(self) -> None:
+        if self.centres.shape[1:] != (len(self.values),) or np.abs(self.centres).max(initial=0) > NUMBER_ONE:
+            raise InvalidParameter("a centre has a number for each value, within NUMBER_ONE")
+        if not 1 <= self.cut <= CUT_MOST or not 1 <= self.size <= SUMS_MOST:
+            raise InvalidParameter(f"centres have a cut, and {SUMS_MOST} sums at most\nhint: fewer centres")
+
+    @property
+    def size(self) -> int:
+        return len(self.centres) * (len(self.values) + 2)
 
 
 # --- counts by pairs of columns ---
