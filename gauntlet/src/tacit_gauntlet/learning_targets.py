@@ -10,6 +10,8 @@ LEARNING_TARGETS: dict[str, str | tuple[str, ...]] = {
         "tacit.engine.residuals:divided",
         "tacit.engine.residuals:divided",
     ),
+    "Rounds.grid_counts": "tacit.learning.rounds:Rounds.grid_counts",
+    "sums about centres": "tacit.plan.coded:CentreSums.moves_squared",
     "Rounds.distances": "tacit.learning.rounds:Rounds.distances",
     "choice of pairs": "tacit.learning.synthetic.noisy_tables:chosen_pairs",
     "counts by pairs": "tacit.engine.coded_rows:add_pairs",

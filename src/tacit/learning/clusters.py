@@ -39,10 +39,10 @@ COLUMNS_OF_GRID, DIRECTIONS = 10, 3
 # The part of the loss for the number of people, for the products of a table of many columns, and for the last round.
 FOR_PEOPLE, FOR_PRODUCTS, FOR_SUMS = Fraction(2, 100), Fraction(20, 100), Fraction(38, 100)
 # The sides of a grid: at most this many bins, and cells; a cell has this many deviations of noise.
-BINS_MOST, CELLS_MOST, PEOPLE_OF_NOISE = 64, 1 << 16, 7.0
+BINS_MOST, CELLS_MOST, PEOPLE_OF_NOISE = 64, 1 << 16, 4.0
 # The cut of the last round, in root mean squares of the distances that the grid foretells.
 CUT = 1.2
-STARTS, STEPS = 8, 60
+STARTS, STEPS = 20, 60
 # Fewer people than this many deviations of the grid's noise for each centre are not told apart from one centre.
 PEOPLE_LEAST = 7.0
 WIDTH = NormalDist().inv_cdf(0.975)

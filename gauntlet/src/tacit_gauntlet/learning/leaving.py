@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tacit.errors import TacitError
-from tacit.learning import PCA, AdditiveClassifier, AdditiveRegressor, Holdout, LinearRegression, Teachers
+from tacit.learning import PCA, AdditiveClassifier, AdditiveRegressor, Holdout, KMeans, LinearRegression, Teachers
 from tacit_gauntlet.frame.case import Evidence, Size, case
 from tacit_gauntlet.stage.models import (
     FEATURES,
@@ -25,6 +25,7 @@ FREE: dict[str, Callable[[Any], Any]] = {
     "a plan of a number": lambda table: AdditiveRegressor(epsilon=1).plan(table, target="hours", features=FEATURES),
     "a plan of a line": lambda table: LinearRegression(epsilon=1).plan(table, target="hours", features=FEATURES),
     "a plan of components": lambda table: PCA(epsilon=1).plan(table, features=["age", "pay"]),
+    "a plan of clusters": lambda table: KMeans(2, epsilon=1).plan(table, features=["age", "pay"]),
     "a plan of votes": lambda table: (
         Teachers(Spots(), count=5).fit(table, target="buys", features=FEATURES).plan(PUBLIC_ROWS, epsilon=1)
     ),

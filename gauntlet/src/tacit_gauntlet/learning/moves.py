@@ -32,7 +32,7 @@ QUICK_ODD = ("beyond every range", "not a number", "infinite", "missing througho
 @case("M02", title="one person more changes no bin, step, rate or weight but through noise", feature="learning")
 def same_steps(size: Size) -> Evidence:
     unlike = []
-    some = ("two classes", "a number", "a line", "made-up rows") if size == "quick" else tuple(MODELS)
+    some = ("two classes", "a number", "a line", "made-up rows", "clusters") if size == "quick" else tuple(MODELS)
     for name, people in product(some, CROWDS):
         with heard_rounds() as told:
             first = public_text(MODELS[name](people_table(people=people)))
@@ -61,7 +61,11 @@ def bounded_moves(size: Size) -> Evidence:
 @case("M07", title="no cell and no heavy person stops a fit, or moves it farther", feature="learning")
 def odd_people(size: Size) -> Evidence:
     newcomers = ODD if size == "full" else {name: ODD[name] for name in QUICK_ODD}
-    some = {**MODELS, **SCORES} if size == "full" else {name: MODELS[name] for name in ("two classes", "a line")}
+    some = (
+        {**MODELS, **SCORES}
+        if size == "full"
+        else {name: MODELS[name] for name in ("two classes", "a line", "clusters")}
+    )
     farthest, broken = _moves(some, newcomers)
     return Evidence(
         not broken and farthest > SEEN,

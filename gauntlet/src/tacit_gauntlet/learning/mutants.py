@@ -34,6 +34,24 @@ def exact_bins() -> Iterator[None]:
         yield
 
 
+@mutant("centres that begin at rows", killed_by="M02", published="k-means++ on the rows, under a private Lloyd's round")
+@contextmanager
+def centres_of_rows() -> Iterator[None]:
+    def counts(self: Any, asked: Any) -> Any:
+        noisy = original("Rounds.grid_counts")(self, asked)
+        return np.where(self._rows.grid_counts(asked).values > 0, noisy, 0)
+
+    with planted("Rounds.grid_counts", counts):
+        yield
+
+
+@mutant("sums about centres for a quarter", killed_by="M03", published="a bound on one number, for the whole vector")
+@contextmanager
+def centres_for_a_quarter() -> Iterator[None]:
+    with planted("sums about centres", original("step of a unit") ** 2 // 4):
+        yield
+
+
 @mutant("n exact", killed_by="M02", published="interpret-core's DP-EBM uses the number of rows as it is")
 @contextmanager
 def exact_people() -> Iterator[None]:

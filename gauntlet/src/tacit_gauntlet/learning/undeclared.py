@@ -5,7 +5,7 @@ from fractions import Fraction
 from typing import Any
 
 from tacit.errors import QueryRefused
-from tacit.learning import PCA, AdditiveClassifier, AdditiveRegressor, LinearRegression
+from tacit.learning import PCA, AdditiveClassifier, AdditiveRegressor, KMeans, LinearRegression
 from tacit_gauntlet.frame.case import Evidence, Size, case
 from tacit_gauntlet.stage.engine import heard_steps
 from tacit_gauntlet.stage.facts import noisy_numbers_kept
@@ -32,6 +32,7 @@ FITS: dict[str, Callable[..., Any]] = {
         table, target="age", features=["pay", "ward"], **words
     ),
     "components": lambda table, **words: PCA(epsilon=EPSILON).fit(table, features=["age", "pay"], **words),
+    "clusters": lambda table, **words: KMeans(2, epsilon=EPSILON).fit(table, features=["age", "pay"], **words),
 }
 
 

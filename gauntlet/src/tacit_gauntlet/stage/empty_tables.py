@@ -27,7 +27,16 @@ from tacit import ROW, Answer, audit_question, count, count_units, mean, public
 from tacit import epsilon as loss
 from tacit import sum as sum_of
 from tacit.errors import TacitError
-from tacit.learning import PCA, AdditiveClassifier, AdditiveRegressor, Holdout, LinearRegression, SqlModel, Teachers
+from tacit.learning import (
+    PCA,
+    AdditiveClassifier,
+    AdditiveRegressor,
+    Holdout,
+    KMeans,
+    LinearRegression,
+    SqlModel,
+    Teachers,
+)
 from tacit.learning import tune as choose_model
 from tacit.ledger import open_ledger
 from tacit_gauntlet.stage.models import Spots, Talker, public_text
@@ -410,6 +419,7 @@ MODELS: dict[str, Ask] = {
     ),
     "a number of times": _model(partial(AdditiveRegressor, loss="poisson"), target="x", features=["y"]),
     "components": _model(PCA, features=["x", "y", "z"]),
+    "clusters": _model(partial(KMeans, 2), features=["x", "y", "z"]),
     "components of one side": lambda asked: PCA(epsilon=TINY).fit(
         Holdout(asked.table, share="0.999").training, features=["x", "y"]
     ),
@@ -475,7 +485,7 @@ def in_words(text: str) -> str:
 
 
 RESULTS = {"Answer", "str", "tuple", "Summary", "KnownFacts", "QuestionAudit", "Score", "Tuned", "Votes"}
-RESULTS |= {"AdditiveClassifier", "AdditiveRegressor", "LinearRegression", "PCA"}
+RESULTS |= {"AdditiveClassifier", "AdditiveRegressor", "KMeans", "LinearRegression", "PCA"}
 
 
 def seen_of(name: str, few: Few, hold: Hold = as_they_are) -> list[str]:

@@ -24,6 +24,7 @@ from tacit.learning import (
     AdditiveClassifier,
     AdditiveRegressor,
     Holdout,
+    KMeans,
     LinearRegression,
     SqlModel,
     Teachers,
@@ -181,6 +182,7 @@ MODELS: dict[str, Callable[[Table], Any]] = {
         epsilon=EPSILON, columns=["age", "ward", "buys"], once=["buys"], order="age"
     ),
     "components": lambda table: PCA(epsilon=EPSILON).fit(table, features=["age", "pay", "hours"]),
+    "clusters": lambda table: KMeans(2, epsilon=EPSILON).fit(table, features=["age", "pay", "hours"]),
 }
 SCORES: dict[str, Callable[[Table], Any]] = {
     "a score of classes": _score("0.2 + 0.05 * age", "buys", "yes"),
