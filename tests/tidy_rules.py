@@ -123,12 +123,12 @@ FACE_NAMES_MAX = {
     "auditing": 9,  # models too
     "engine": 12,  # relations, public tables, engines by the source, rows coded; a server waits for compiled loops
     "forecast": 16,  # what is foreseen to be of no use; what would be closer; goals of several questions
-    "learning": 22,  # made-up rows; estimators, words about them; scores, holdouts, teachers; a model's protocol
+    "learning": 23,  # made-up rows; clusters; estimators, words about them; scores, holdouts, teachers; a model's protocol
     "ledger": 35,  # notes; steps; who asks, and the room left; people, names, tokens; backups; a changed key; entries
     "local": 24,
     "noise": 29,
     "pictures": 29,  # pages draw without a file, in the page's theme and narrow; channels of fields
-    "plan": 110,  # pairs; counts that run on; levels; found groups; several questions; what models read, lack; chosen
+    "plan": 112,  # pairs; counts that run on; levels; found groups; several questions; what models read, lack; chosen
     "privacy": 38,
     "query": 123,  # windows; SQL; marginals, others; questions as JSON; relations, joins, asides
     "release": 9,  # keys as facts keep them; a choice among sums too; a round of learning is integers without a table
