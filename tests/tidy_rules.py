@@ -123,7 +123,7 @@ FACE_NAMES_MAX = {
     "auditing": 9,  # models too
     "engine": 12,  # relations, public tables, engines by the source, rows coded; a server waits for compiled loops
     "forecast": 16,  # what is foreseen to be of no use; what would be closer; goals of several questions
-    "learning": 23,  # made-up rows; clusters; estimators, words about them; scores, holdouts, teachers; a model's protocol
+    "learning": 23,  # made-up rows; estimators, words about them; scores, holdouts, teachers; clusters; a protocol
     "ledger": 35,  # notes; steps; who asks, and the room left; people, names, tokens; backups; a changed key; entries
     "local": 24,
     "noise": 29,
