@@ -12,7 +12,7 @@ from tests.changes import PROJECT, changed_files
 from tests.gauntlet.turns import tests_near
 
 # rooms whose tests are in a folder of another name
-TESTS_OF = {"asking": "tests/door", "remote": "tests/server"}
+TESTS_OF = {"asking": "tests/door", "catalog_file": "tests/tables", "remote": "tests/server"}
 ALWAYS = ("tests/test_tidy.py", "tests/test_house.py")
 
 

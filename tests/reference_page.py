@@ -18,10 +18,10 @@ import tacit.local
 from tacit.asking import Catalog, PlanReport, Question, Table
 from tacit.asking.dummy_rows import DummyRows
 from tacit.asking.running import Running, RunningRows
+from tacit.catalog_file import BUDGET_OPTIONS, PUBLIC_OPTIONS, TABLE_OPTIONS
 from tacit.cli.app import app
 from tacit.learning import MadeRows
 from tacit.learning.synthetic.made_rows import Crosstab
-from tacit.tables.catalog import BUDGET_OPTIONS, PUBLIC_OPTIONS, TABLE_OPTIONS
 from tacit.tables.schema import FACTS
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference.md"

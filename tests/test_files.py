@@ -5,10 +5,10 @@ import threading
 
 import pytest
 
+from tacit.catalog_file import BYTES_MAX
 from tacit.cli.app import main
 from tacit.errors import InvalidParameter
 from tacit.files import read_small
-from tacit.tables.catalog import BYTES_MAX
 
 
 def test_a_file_and_a_pipe_are_read(tmp_path):

@@ -26,7 +26,7 @@ LAYERS = (
     ("engine", "release", "ledger"),
     ("exact",),
     ("plan",),
-    ("query",),
+    ("catalog_file", "query"),
     ("tables",),
     ("selection",),
     ("noise",),
@@ -135,7 +135,7 @@ FACE_NAMES_MAX = {
     "selection": 16,
     "server": 21,  # what pages of other packages are made of
     "typed_sql": 23,  # tables, values and types; what SQL has between values; a connection
-    "tables": 46,  # units elsewhere; midnights; blocks; people; a catalog from text, its ledger; declarations; sources
+    "tables": 37,  # units elsewhere; midnights; blocks; declarations; sources
 }
 FACE_NAMES_ELSE = 20
 # Nobody imports the commands.

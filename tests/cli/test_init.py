@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tacit.catalog_file import read_catalog
 from tacit.cli import catalog as command
-from tacit.tables.catalog import read_catalog
 from tacit.tables.source import Source
 
 SAID = ("--unit", "patient", "--rows-per-unit", 2, "--groups-per-unit", 1, "--budget", "0.1", "--delta", "1e-6")

@@ -18,10 +18,10 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
+from tacit.catalog_file import read_catalog
 from tacit.ledger import Person, name_key, open_ledger
 from tacit.ledger.roles import ScramKeys, kept_hashes, scram_salt
 from tacit.server import Desk, make_app
-from tacit.tables import read_catalog
 from tests.server.reply_check import check_reply
 
 CATALOG = """

@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from tacit.asking import Catalog
+from tacit.catalog_file import catalog_from, read_catalog
 from tacit.errors import TacitError
 from tacit.ledger import open_ledger
 from tacit.server.curating import allowed_source, lines
-from tacit.tables import catalog_from, read_catalog
 from tests.server.conftest import House
 
 WARDS = {

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 import tacit
-from tacit.tables.catalog import catalog_from
+from tacit.catalog_file import catalog_from
 from tests.changes import PROJECT
 from tests.server.conftest import write_folder
 

@@ -14,6 +14,7 @@ import httpx
 import pytest
 from joserfc.jwk import RSAKey
 
+from tacit.catalog_file import catalog_from
 from tacit.cli.sign_in import device_token
 from tacit.errors import InvalidParameter
 from tacit.ledger import Person
@@ -21,7 +22,6 @@ from tacit.options import SignOn
 from tacit.server import Provider, Visits
 from tacit.server.problems import Problem
 from tacit.server.sign_on import fetched, require_address
-from tacit.tables.catalog import catalog_from
 from tacit_gauntlet.stage.sign_on import NOW, MadeProvider, provider_of
 from tests.server.conftest import House
 from tests.server.test_pages import HERE, Browser

@@ -10,11 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import tacit
+from tacit.catalog_file import read_catalog
 from tacit.errors import InvalidParameter, TacitError
 from tacit.ledger import Person, open_ledger
 from tacit.remote import Server
 from tacit.server import Desk
-from tacit.tables import read_catalog
 from tests.server.conftest import Book, Clock, House
 from tests.server.test_connect import WireInHere
 

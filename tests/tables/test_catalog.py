@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tacit
-from tacit.tables import CatalogEntry, without_password
+from tacit.catalog_file import CatalogEntry, without_password
 from tacit_gauntlet.stage.table import bounded_table
 
 GOOD = """\

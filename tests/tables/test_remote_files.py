@@ -15,9 +15,10 @@ from deltalake import write_deltalake
 from moto.server import ThreadedMotoServer
 
 import tacit
+from tacit.catalog_file import without_password
 from tacit.errors import EngineError, InvalidParameter, QueryRefused
 from tacit.ledger import open_ledger
-from tacit.tables import remote_files, without_password
+from tacit.tables import remote_files
 from tacit_gauntlet.stage.table import bounded_table, protected
 
 ROWS = pa.table(

@@ -16,6 +16,7 @@ from tacit.asking.describing import Description, asked_of_public_facts, describe
 from tacit.asking.protected_table import Table
 from tacit.asking.question import Question, warn_if_large
 from tacit.asking.session import Session
+from tacit.catalog_file import FILE_NAME, CatalogFile, read_catalog
 from tacit.engine import open_engine, read_public
 from tacit.errors import InvalidParameter, LedgerError, QueryRefused, did_you_mean
 from tacit.hold import Hold, longest, read_hold
@@ -25,9 +26,7 @@ from tacit.numbers import whole
 from tacit.privacy import Loss, LossPerPeriod
 from tacit.query import Frame, key_value, kind_of_column, tables_named
 from tacit.tables import (
-    FILE_NAME,
     ROW,
-    CatalogFile,
     ColumnFacts,
     Declaration,
     Neighbours,
@@ -38,7 +37,6 @@ from tacit.tables import (
     owned_source,
     read_blocks,
     read_bound,
-    read_catalog,
     read_columns,
 )
 

@@ -31,9 +31,9 @@ from tacit.errors import InvalidParameter, LedgerError, QueryRefused, TacitError
 from tacit.files import read_small
 
 if TYPE_CHECKING:
+    from tacit.catalog_file import CatalogEntry, CatalogFile
     from tacit.ledger import Ledger
     from tacit.remote import RemoteTable
-    from tacit.tables import CatalogEntry, CatalogFile
 
 
 Repeated = list[str] | None
@@ -107,7 +107,7 @@ def init(
 
     `tacit init visits.parquet --unit patient_id --budget 2 --delta 1e-6`
     """
-    from tacit.tables import without_password
+    from tacit.catalog_file import without_password
 
     types = named_types(type)
     kinds, stem = _schema(source, types)
@@ -283,7 +283,7 @@ def _existing(path: Path, name: str) -> str:
         return ""
     import tomllib
 
-    from tacit.tables import BYTES_MAX
+    from tacit.catalog_file import BYTES_MAX
 
     try:
         text = read_small(path, bytes_max=BYTES_MAX)
@@ -368,8 +368,8 @@ def tables(
             raise InvalidParameter("--catalog is for tables here, and --server for others\nhint: give one of them")
         say("\n\n".join(map(describe_there, connected(server).values())) or NO_TABLES)
         return
+    from tacit.catalog_file import FILE_NAME, read_catalog
     from tacit.ledger import open_ledger
-    from tacit.tables import FILE_NAME, read_catalog
 
     file = read_catalog(FILE_NAME if catalog is None else catalog)
     try:

@@ -22,7 +22,8 @@ from tacit.options import FLAGS, OPTIONS
 
 if TYPE_CHECKING:
     from tacit.asking import Catalog, PlanReport, Question, Table
-    from tacit.tables import CatalogEntry, CatalogFile, ColumnFacts, Source
+    from tacit.catalog_file import CatalogEntry, CatalogFile
+    from tacit.tables import ColumnFacts, Source
 
     Opened = Callable[[Any], Source]
 
@@ -404,8 +405,8 @@ class FoundEntry:
 
 def find_entry(name: str, catalog: str | None) -> FoundEntry | None:
     """Return the catalog's table with this name; None without a catalog, or if the name is a file's."""
+    from tacit.catalog_file import FILE_NAME, read_catalog
     from tacit.errors import did_you_mean
-    from tacit.tables import FILE_NAME, read_catalog
 
     if catalog is None and (os.path.exists(name) or not os.path.exists(FILE_NAME)):
         return None

@@ -10,8 +10,8 @@ from tacit.cli.screen import LedgerPath, ServerAddress, opened_book, say
 from tacit.errors import InvalidParameter
 
 if TYPE_CHECKING:
+    from tacit.catalog_file import CatalogFile, CatalogPerson
     from tacit.ledger import Ledger, Person, Token
-    from tacit.tables import CatalogFile, CatalogPerson
 
 app: typer.Typer = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", pretty_exceptions_enable=False)
 
@@ -133,8 +133,8 @@ def apply(
 
     Example: `tacit people apply --reason "the board agreed"`
     """
+    from tacit.catalog_file import FILE_NAME, read_catalog
     from tacit.ledger import open_ledger
-    from tacit.tables import FILE_NAME, read_catalog
 
     file = read_catalog(FILE_NAME if catalog is None else catalog)
     with open_ledger(file.ledger) as opened:

@@ -114,7 +114,7 @@ def connected(server: str) -> "Server":
 
 def ledger_here(given: str | None) -> str | None:
     """Return the ledger that a command uses: the given one, or that of ./tacit.toml; None is the default ledger."""
-    from tacit.tables import FILE_NAME, catalog_ledger
+    from tacit.catalog_file import FILE_NAME, catalog_ledger
 
     return catalog_ledger(FILE_NAME) if given is None else given
 

@@ -156,7 +156,7 @@ def opened(desk: "Desk", visits: "Visits", listening: "Listening", counts: Path 
 
 def make_catalog(catalog: Path, *, may_be_empty: bool) -> None:
     """Make a catalog without tables if it is missing and tables may be declared in the browser; refuse otherwise."""
-    from tacit.tables import read_catalog
+    from tacit.catalog_file import read_catalog
 
     if may_be_empty and not catalog.exists():
         catalog.write_text('ledger = "ledger.db"\n', encoding="utf-8")
@@ -169,8 +169,8 @@ def prepare(catalog: Path) -> bytes:
 
     Return the secret that seals cookies.
     """
+    from tacit.catalog_file import read_catalog
     from tacit.ledger import open_ledger
-    from tacit.tables import read_catalog
 
     file = read_catalog(catalog, may_be_empty=True)
     with open_ledger(file.ledger) as ledger:
@@ -183,9 +183,9 @@ def prepare(catalog: Path) -> bytes:
 
 def open_desk(catalog: Path, hold: Fraction, turns: int, workers: int = 1, sources: tuple[Path, ...] = ()) -> "Desk":
     """Return the desk of a catalog and its ledger, for one of several processes that serve it."""
+    from tacit.catalog_file import read_catalog
     from tacit.ledger import open_ledger
     from tacit.server import Desk, Provider
-    from tacit.tables import read_catalog
 
     file = read_catalog(catalog, may_be_empty=True)
     ledger = open_ledger(file.ledger)

@@ -21,6 +21,7 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 
 from tacit.asking import Catalog, left_record, what_is_left
+from tacit.catalog_file import BYTES_MAX, CatalogEntry, CatalogFile, catalog_from, without_password
 from tacit.errors import InvalidParameter
 from tacit.files import read_small
 from tacit.hold import hold_text
@@ -34,14 +35,7 @@ from tacit.server.desk import Desk
 from tacit.server.problems import Problem, Who, body_of, json_reply, object_document, unknown
 from tacit.server.reply_schemas import DeclaredTable, EndedToken, GrantRecord, NewToken, PeopleRecord, PersonRecord
 from tacit.system import lock_file
-from tacit.tables import (
-    BYTES_MAX,
-    CatalogEntry,
-    CatalogFile,
-    catalog_from,
-    open_source,
-    without_password,
-)
+from tacit.tables import open_source
 
 TOKEN_ID = re.compile(r"[0-9a-f]{16}")
 REASON_MAX = 900

@@ -34,6 +34,7 @@ from tacit.asking import (
     travelled_question,
     what_is_left,
 )
+from tacit.catalog_file import CatalogEntry, CatalogFile, read_catalog
 from tacit.errors import BeingAnswered, InvalidParameter, LedgerError, QueryRefused, TacitError, printable
 from tacit.hold import PublicClock, hold_text, noting
 from tacit.json_wire import write_json
@@ -45,7 +46,7 @@ from tacit.server.problems import Problem, problem_of, refused_after_learning, u
 from tacit.server.sign_on import Provider, is_signed_token
 from tacit.server.turns import Turns
 from tacit.server.warming import Warming
-from tacit.tables import CatalogEntry, CatalogFile, Declaration, PublicTable, read_catalog
+from tacit.tables import Declaration, PublicTable
 
 HOLD = Fraction(2)
 TURNS = 8

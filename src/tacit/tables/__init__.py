@@ -1,17 +1,6 @@
 """Tables: the protected part, the public part, and the source of rows."""
 
 from tacit.tables.blocks import begin_in_utc, blocks_between, read_blocks, zone_of
-from tacit.tables.catalog import (
-    BYTES_MAX,
-    FILE_NAME,
-    CatalogEntry,
-    CatalogFile,
-    CatalogPerson,
-    catalog_from,
-    catalog_ledger,
-    read_catalog,
-    without_password,
-)
 from tacit.tables.cells import FIRST_SECOND, LAST_SECOND, TEXT_BYTES_MAX
 from tacit.tables.elsewhere import BatchReader, BatchRecipe, Elsewhere, recipe_of
 from tacit.tables.formats import open_elsewhere, open_source, open_together, run_public

@@ -17,11 +17,11 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from tacit.catalog_file import read_catalog
 from tacit.errors import LedgerError
 from tacit.ledger import Ledger, open_ledger
 from tacit.server import Desk, Listening, make_app, own_hosts, share_of
 from tacit.server import serve as listen
-from tacit.tables import read_catalog
 from tacit_gauntlet.frame.case import NotTried
 from tacit_gauntlet.stage.ledger import Connection, connected, private_home
 from tacit_gauntlet.stage.postgres_server import fresh_schema, is_here, server, server_programs

@@ -25,13 +25,13 @@ from tacit.answer import AnswerInfo, answer_from, answer_record
 from tacit.answer.answer import Answer, AnswerRows
 from tacit.asking import Catalog
 from tacit.asking.session import Session
+from tacit.catalog_file import read_catalog
 from tacit.errors import InvalidParameter
 from tacit.hold import PublicClock, noting
 from tacit.json_wire import write_json
 from tacit.ledger import Ledger, Person, open_ledger
 from tacit.server import Desk, Listening, Visits, Watching, check_listening, make_app, own_hosts
 from tacit.server.turns import Turns
-from tacit.tables import read_catalog
 from tacit_gauntlet.stage.ledger import Connection, connected, private_home
 from tacit_gauntlet.targets import planted
 

@@ -15,7 +15,7 @@ from tacit.files import read_small
 from tacit.hold import read_hold
 from tacit.options import TABLE, SignOn
 from tacit.privacy import Loss, LossPerPeriod, epsilon, rho
-from tacit.tables.schema import ROW, read_facts
+from tacit.tables import ROW, read_facts
 
 FILE_NAME = "tacit.toml"
 BYTES_MAX = 4 << 20
