@@ -13,6 +13,8 @@ SITE := $(VENV)/.installed-docs
 PIP := $(BIN)/python -m pip -qq --disable-pip-version-check
 # one more than the two cores: a fifth of the time a test waits for a lock, a server or a clock
 WORKERS ?= 3
+# processes that tests start, and the next run, read compiled modules, also where a container forbids to keep them
+export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .PHONY: release docs help demo test near far check slow cluster bench bench-peers gauntlet side-by-side reference format clean
