@@ -119,7 +119,7 @@ RANDOM_MODULES = ("random", "numpy.random", "np.random")
 FACE_NAMES_MAX = {
     "accounting": 34,  # the textbook's sigma, for lessons
     "asking": 39,  # an answer's columns; facts learned ahead; commands open tables; a server reads trees; models pay
-    "answer": 40,  # rehearsals; a promise in words; as JSON; on a page; what a ledger keeps; terms of intervals
+    "answer": 41,  # rehearsals; promises; foreseen moments; as JSON; on a page; what a ledger keeps; terms of intervals
     "auditing": 9,  # models too
     "engine": 12,  # relations, public tables, engines by the source, rows coded; a server waits for compiled loops
     "forecast": 16,  # what is foreseen to be of no use; what would be closer; goals of several questions

@@ -15,6 +15,7 @@ from tacit.plan import CountRows, Vector
 from tacit.plan.bounds.scaling import Outlook
 from tacit.query import Call, Column, PostProcessing, Value
 from tests.answer.scaled_plans import scaled_plan
+from tests.answer.test_scaled_moments import plan_of
 
 LEVEL = Fraction(95, 100)
 SEEN = Outlook(people=1000, mass=10_000, kept=1.0, scaled=0, beyond_most=0, excess=0)
@@ -45,6 +46,32 @@ def test_groups_of_unknown_size_and_groups_that_are_picked_are_not_judged():
     assert useless(counted(scale=10**6, seen=replace(SEEN, mass=0.0))) is None
     picked = PostProcessing(having=Call(">", (Column("n"), Value(5, "int"))))
     assert useless(replace(counted(scale=10**6), after=picked)) is None
+
+
+def moments(*, seen=100.0, lost=0.0, cap=4, scale=1):
+    """1,000 people with two columns, squares of which this much each is believed, and this much may be missing."""
+    masses = [1000, *[seen**0.5 * 1000] * 2, *[seen * 1000] * 3]
+    plan = plan_of(scale, groups=1)
+    vectors = [
+        replace(each, cap=cap << each.shift, outlook=replace(SEEN, mass=mass, lost_most=lost * mass))
+        for each, mass in zip(plan.scaling.vectors, masses, strict=True)
+    ]
+    return replace(plan, scaling=replace(plan.scaling, vectors=tuple(vectors)))
+
+
+@pytest.mark.parametrize("at", range(4))
+def test_a_moment_is_of_no_use_if_its_interval_would_hold_0_whatever_the_columns_are(at):
+    """By noise, by what may be missing, or since nothing is believed of squares beside rows that are."""
+
+    def found(plan):
+        return useless(replace(plan, outputs=plan.outputs[at : at + 1]))
+
+    assert found(moments()) is None
+    for plan in (moments(scale=1000), moments(lost=2.0), moments(seen=0.0)):
+        problem, mend = found(plan)
+        assert "is foreseen to be of no use: its interval would hold 0 in a group of average size" in problem
+        assert mend == "give more epsilon, or ask about fewer or larger groups"
+    assert found(moments(seen=0.0, cap=10_000)) is None, "little of large caps is far more than the noise"
 
 
 def opened(size=4000, **declared):
@@ -78,7 +105,7 @@ def test_a_useless_question_is_refused_for_what_its_facts_cost_and_said_in_the_p
 def test_a_refusal_names_exactly_what_was_learned_by_then():
     table = opened()
     question = table.correlation("x", "y")
-    with pytest.raises(tacit.QueryRefused, match="is foreseen to be from -1 to 1") as refused:
+    with pytest.raises(tacit.QueryRefused, match="even if the columns lay on one line") as refused:
         question.answer(epsilon="0.001")
     learned = sum(each.fact.epsilon for each in table.facts)
     charges = [entry for entry in table.session.ledger.entries() if entry.kind == "charge"]

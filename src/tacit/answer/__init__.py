@@ -5,7 +5,7 @@ from tacit.answer.answer import Answer, AnswerInfo, half_width, loss_record, mak
 from tacit.answer.answer_json import answer_from, answer_of_certificate, answer_record
 from tacit.answer.disclosure import filter_line
 from tacit.answer.error_bars import mean_bounds, sum_levels
-from tacit.answer.moments import is_scaled_moment
+from tacit.answer.moments import foreseen_moment, is_scaled_moment
 from tacit.answer.noise_sums import law_bound, nearest_bound, noise_bounds, weighted_bound
 from tacit.answer.panel import svg_for_page
 from tacit.answer.rehearsal_table import Rehearsal

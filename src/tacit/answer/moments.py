@@ -83,6 +83,16 @@ def moment_column(output: Moment, plan: Plan, noisy: NoisyTable, confidence: Fra
     return NoisyColumn(output.name, shown(span.value, None), shown(span.low, least), shown(span.high, most))
 
 
+def foreseen_moment(output: ScaledMoment, plan: Plan, sums: Mapping[int, float], confidence: Fraction) -> float | None:
+    """Return the low end of a moment of equal groups whose vectors add up to this many steps, noise included, and to 0
+    if they are not named; None if the moment would not be shown."""
+    groups = max(len(plan.public_keys or ()), 1)
+    fine = [int(sums.get(index, 0.0) * fine_per_step(vector)) for index, vector in enumerate(vectors_of(plan))]
+    noisy = NoisyTable(((),) * groups, tuple(((each,) * groups,) for each in fine))
+    column = moment_column(output, plan, noisy, confidence)
+    return None if column.values[0] is None else column.low[0]
+
+
 @dataclass(frozen=True)
 class MomentSpan:
     """For every group, an estimate and the range the truth is in."""

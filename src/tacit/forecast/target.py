@@ -2,7 +2,7 @@
 
 With learned bounds an error is complete. Other plans at the same epsilon are made, not run. A number is too noisy if in
 a group of average size noise alone makes its interval wider than itself, or noise and missing rows twice as wide; a
-correlation, if its interval would be from -1 to 1. Groups of an unknown size are not judged.
+variance, covariance or correlation, if its interval would hold 0. Groups of an unknown size are not judged.
 """
 
 import math
@@ -16,6 +16,7 @@ import numpy as np
 
 from tacit.answer import (
     ScaledOutput,
+    foreseen_moment,
     is_scaled,
     is_scaled_moment,
     law_bound,
@@ -33,6 +34,7 @@ from tacit.plan import (
     NAMED_FOR,
     PART_OF_MEAN,
     UNIT_WEIGHT,
+    UNSEEN_PART,
     Correlation,
     CountDistinct,
     CountRows,
@@ -52,6 +54,8 @@ from tacit.plan import (
     Vector,
     whole_of,
 )
+
+Moment = Variance | StandardDeviation | Covariance | Correlation
 
 
 @dataclass(frozen=True)
@@ -98,25 +102,24 @@ def foreseen_error(
     return outlook.count(output.release, step)
 
 
-def noise_of_moment(
-    output: Mean | Variance | StandardDeviation | Covariance | Correlation, plan: Plan, confidence: Fraction
-) -> float:
-    """Return the noise of a moment in a group of mean size, as a part of the moment; 1 or more: it may be anything. A
-    correlation's is over the least roots of squares, a mean's that of its rows."""
-    if nothing_is_believed(plan):
-        return math.inf
-    outlook = _Outlooks(plan, confidence, None)
-    counting = outlook.vector(output.release).rows
-    rows = 0.0 if counting is None else outlook.part_of_noise(counting)
-    if isinstance(output, Mean):
-        return rows
-    if not isinstance(output, Correlation):
-        return max(rows, outlook.part_of_noise(output.release))
-    factors, vectors = outlook.vector(output.release).factors or (), plan.scaling.vectors if plan.scaling else ()
-    squares = [next(at for at, each in enumerate(vectors) if each.factors == (side, side)) for side in factors]
-    left = [max(1 - outlook.part_of_noise(at), 0.0) * (outlook.mass(at) or math.inf) for at in squares]
-    root = math.sqrt(math.prod(left))
-    return max(rows, outlook.noise(output.release) / root) if root > 0 else math.inf
+def is_of_no_use(output: Moment, plan: Plan, confidence: Fraction) -> bool:
+    """Whether a moment's interval is foreseen to hold 0 in a group of average size, even if both columns lay on one
+    line: by the arithmetic of answers, on the sums that facts foretell."""
+    look, vectors = _Outlooks(plan, confidence, None), plan.scaling.vectors if plan.scaling else ()
+    rows, factors = look.vector(output.release).rows, look.vector(output.release).factors or ()
+    if rows is None or plan.public_keys is None or any(each.outlook is None for each in vectors):
+        return False
+    sums = {index: look.least_mass(index, rows) for index in (rows, output.release)}
+    if isinstance(output, Correlation):
+        squares = [next(at for at, each in enumerate(vectors) if each.factors == (side, side)) for side in factors]
+        sums |= {at: look.least_mass(at, rows) for at in squares}
+        steps = {at: float(plan.measured[vectors[at].column or 0].step) for at in (*squares, output.release)}
+        whole = math.sqrt(math.prod(sums[at] * steps[at] for at in squares)) / steps[output.release]
+        sums[output.release] = whole
+    elif isinstance(output, Covariance):  # of two normal columns, products are 2 / pi of the roots of squares
+        sums[output.release] *= math.pi / 2
+    low = foreseen_moment(output, plan, sums, confidence)
+    return low is None or low <= 0
 
 
 def sum_by_people(output: Sum, plan: Plan, people: int) -> float | None:
@@ -186,6 +189,12 @@ class _Outlooks:
         """The noise of a vector as a part of a group's content; 0 if that is not known."""
         mass = self.mass(index) or 0.0
         return self.noise(index) / mass if mass > 0 else 0.0
+
+    def least_mass(self, index: int, rows: int) -> float:
+        """What is kept of a vector in a group, or little, as a part of the caps of all people, if none is believed."""
+        seen, people = (self.mass(index) or 0.0) * self._kept(index), self.vector(rows).outlook
+        little = UNSEEN_PART * self.vector(index).cap / 2.0 ** self.vector(index).shift
+        return seen if seen > 0 or people is None else little * people.people / self._groups
 
     def sum_beside_mean(self, output: Sum) -> ForeseenError:
         """A count times a mean."""
@@ -487,7 +496,7 @@ def useless_words(plans: Sequence[Plan], rows: int | None, confidence: Fraction)
         if plan.after.picks_by_noise(names):
             continue
         for output in plan.outputs:
-            if nothing_is_believed(plan) and not isinstance(output, Correlation):  # few people may still be counted
+            if nothing_is_believed(plan) and not is_scaled_moment(output, plan):  # few people may still be counted
                 continue
             if output.name not in shown:
                 continue
@@ -498,15 +507,15 @@ def useless_words(plans: Sequence[Plan], rows: int | None, confidence: Fraction)
 
 
 def _useless(output: PlannedOutput, plan: Plan, rows: int | None, confidence: Fraction) -> tuple[str, str] | None:
+    if is_scaled_moment(output, plan):
+        return _any_moment(output, plan, confidence)
     if isinstance(output, Correlation):
         return _any_correlation(output, plan, rows, confidence)
-    if is_scaled_moment(output, plan):
-        share = noise_of_moment(output, plan, confidence)
-        words = "the noise is as large as the number itself" if share < NAMED_FOR else "it is noise"
-        return _found(output, plan, share, f"{words} in a group of average size")
-    if plan.scaling is not None and isinstance(output, Mean) and noise_of_moment(output, plan, confidence) >= 1:
-        share = noise_of_moment(output, plan, confidence)
-        return _found(output, plan, share, "a group of average size has too few rows")
+    if plan.scaling is not None and isinstance(output, Mean):
+        look = _Outlooks(plan, confidence, None)
+        share = 0.0 if (counting := look.vector(output.release).rows) is None else look.part_of_noise(counting)
+        if share >= 1:
+            return _found(output, plan, share, "a group of average size has too few rows")
     found = _output_error(output, plan, rows, confidence)
     if found is None:
         return None
@@ -545,19 +554,27 @@ def _output_error(output: PlannedOutput, plan: Plan, rows: int | None, confidenc
     return None
 
 
+def _any_moment(output: Moment, plan: Plan, confidence: Fraction) -> tuple[str, str] | None:
+    """Return the words for a variance, covariance or correlation that may be anything, by what was learned."""
+    if not is_of_no_use(output, plan, confidence):
+        return None
+    words = "its interval would hold 0 in a group of average size"
+    if isinstance(output, Correlation | Covariance):
+        words += ", even if the columns lay on one line"
+    others = f", or leave out '{output.name}'" if len(plan.outputs) > 1 else ""
+    mend = f"give more epsilon, or ask about fewer or larger groups{others}"
+    return f"'{output.name}' is foreseen to be of no use: {words}", mend
+
+
 def _any_correlation(output: Correlation, plan: Plan, rows: int | None, confidence: Fraction) -> tuple[str, str] | None:
-    """Return the words for a correlation from -1 to 1: by facts, or by values at the two ends of their ranges."""
-    words = f"'{output.name}' is foreseen to be from -1 to 1"
-    if is_scaled_moment(output, plan):
-        share = noise_of_moment(output, plan, confidence)
-        found = _found(output, plan, share, "")
-        return None if found is None else (f"{words}: the noise is as large as the sums behind it", found[1])
+    """Return the words for a correlation from -1 to 1, by values at the two ends of their declared ranges."""
     least = rows_for_correlation(output, plan, confidence, spread=1 / 4) if rows else None
     if not rows or least is None or rows >= least:
         return None
     epsilon = float(plan.spend.epsilon) * 3 * least / rows
     problem = (
-        f"{words}, with any values of the {rows:,} rows: at this epsilon it takes at least {least:,.0f} rows, and "
+        f"'{output.name}' is foreseen to be from -1 to 1, with any values of the {rows:,} rows: "
+        f"at this epsilon it takes at least {least:,.0f} rows, and "
         f"about {3 * least:,.0f} if values spread evenly over their ranges"
     )
     return problem, f"give an epsilon of about {epsilon:.2g}, or ask about more rows"

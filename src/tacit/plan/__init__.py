@@ -9,6 +9,7 @@ from tacit.plan.bounds.chosen import (
     PART_OF_MEAN,
     ROWS_SHARE,
     UNEVENLY,
+    UNSEEN_PART,
     VAGUE_FROM,
     WILD_FROM,
 )

@@ -67,4 +67,5 @@ ENTROPY_SLACK = 0.03  # how far a possible table may be from its fit, by a cell'
 VAGUE_FROM = 0.5  # an interval of this part of its column's range is vague in a summary: no figure
 WILD_FROM = 10.0  # the same, by all that the summary has of the column: no figure
 NAMED_FOR = 2.0  # an epsilon is named at which the number is so many times its noise: no figure
+UNSEEN_PART = 1 / 32  # of all people's caps, what sums have of which nothing is believed, to judge use: no figure
 FORESEEN_TO = 20.0  # no epsilon is named beyond so many times the one that was asked with: no figure
