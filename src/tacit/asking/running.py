@@ -137,7 +137,7 @@ class Running:
         session, rows = self.session, self._rows()
         if rows.over(rows.days - 1) <= session.ledger.time:
             raise InvalidParameter(f"until is over: {self.of.until}\nhint: give a day to come, such as {_EXAMPLE}")
-        events, asked = noise_for(session, epsilon, delta, [(rows.moves_squared, Fraction(1))])
+        events, asked = noise_for(session, epsilon, delta, [(rows.moves_squared, Fraction(1))], only_adds=True)
         payer = self._payer(rows)
         fit = session.ledger.fit(payer.registered, events, asked=asked, analyst=analyst)
         cost = RunningCost("", rows, events, asked, fit)
@@ -254,7 +254,7 @@ class Running:
         return found
 
     def _is_at(self, known: Started, epsilon: Number, delta: Number | None) -> bool:
-        _, asked = noise_for(self.session, epsilon, delta, [(known.rows.moves_squared, Fraction(1))])
+        _, asked = noise_for(self.session, epsilon, delta, [(known.rows.moves_squared, Fraction(1))], only_adds=True)
         return asked.epsilon == known.asked.epsilon and (delta is None or asked.delta == known.asked.delta)
 
     def _payer(self, rows: RunningPlan) -> Session:

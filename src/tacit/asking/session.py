@@ -337,12 +337,18 @@ OF_KEYS = FOR_KEYS / MOST
 
 
 def noise_for(
-    session: Session, epsilon: Number, delta: Number | None, wanted: Sequence[tuple[int, Fraction]]
+    session: Session,
+    epsilon: Number,
+    delta: Number | None,
+    wanted: Sequence[tuple[int, Fraction]],
+    *,
+    only_adds: bool = False,
 ) -> tuple[tuple[GaussianNoise, ...], NoiseLoss]:
     """Return the events of a batch, and the (epsilon, delta) that its noise is made for: the batch is within it.
 
     `wanted` has, for each kind of round, the square of how far adding or removing one unit moves all its rounds
-    together, and its share of the loss; shares add up to 1. If neighbours replace a unit, all moves are doubled here.
+    together, and its share of the loss; shares add up to 1. If neighbours replace a unit, two units move here; with
+    `only_adds`, no unit makes a number smaller.
     """
     budget = session.registered.budget
     spend = make_spend(epsilon, _delta_of_question(delta, budget), "gaussian", budget)
@@ -353,7 +359,7 @@ def noise_for(
         )
     if sum(share for _, share in wanted) != 1 or any(share <= 0 or squared <= 0 for squared, share in wanted):
         raise InvalidParameter("the shares of rounds must be above 0 and add up to 1")
-    squares = [replaced(session) * Fraction(squared) for squared, _ in wanted]
+    squares = [replaced(session, only_adds=only_adds) * Fraction(squared) for squared, _ in wanted]
     asked = NoiseLoss(spend.epsilon, spend.delta_noise)
     by_rho = sum(squares, Fraction(0)) / (2 * rho_within(spend.epsilon, spend.delta_rho))
     shares = [share for _, share in wanted]
@@ -404,9 +410,12 @@ def _delta_of_question(delta: Number | None, budget: Loss) -> Fraction | None:
     return own / FOR_NOISE if isinstance(budget, ApproximateLoss) else own
 
 
-def replaced(session: Session) -> int:
-    """Return the factor for the square of a move: 4 if neighbours replace a unit, since two units move."""
-    return 4 if session.declaration.neighbours == "replace" else 1
+def replaced(session: Session, *, only_adds: bool = False) -> int:
+    """Return the factor for the square of a move if neighbours replace a unit, since two units move: 4, or 2 if a unit
+    only adds, since then one takes from what the other adds (docs/proofs/streams.md)."""
+    if session.declaration.neighbours != "replace":
+        return 1
+    return 2 if only_adds else 4
 
 
 def _root_above(variance: Fraction) -> Fraction:

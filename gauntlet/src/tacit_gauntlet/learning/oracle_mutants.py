@@ -22,7 +22,7 @@ def one_column_charged() -> Iterator[None]:
 @contextmanager
 def rounds_as_added() -> Iterator[None]:
     """A unit that is replaced is charged for as one that comes."""
-    with planted("moves of replaced units", lambda _session: 1):
+    with planted("moves of replaced units", lambda _session, **_words: 1):
         yield
 
 

@@ -103,3 +103,13 @@ def daily_cap() -> Iterator[None]:
 
     with planted("rows of days", daily):
         yield
+
+
+@mutant(
+    "a stream of replaced people charged as added", killed_by="L44", published="bounded neighbours at unbounded cost"
+)
+@contextmanager
+def replaced_as_added() -> Iterator[None]:
+    """Charge for one person's move, though one goes and another comes."""
+    with planted("moves of replaced units", lambda _session, **_words: 1):
+        yield

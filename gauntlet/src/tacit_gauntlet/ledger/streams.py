@@ -31,6 +31,7 @@ NEWCOMERS: dict[str, Rows] = {
     "without a day, and on other days": [(1, None), (1, FIRST - timedelta(days=1)), (1, FIRST + timedelta(days=DAYS))],
     "rows of nobody": [(None, FIRST)] * 9,
 }
+REPLACED = NEWCOMERS["all rows on the first day"], [(1, FIRST + timedelta(days=DAYS - 1))] * CAP
 
 
 @case("L43", title="a stream is restarted, copied and stepped twice, and each day keeps one number", feature="ledger")
@@ -60,7 +61,7 @@ def one_number_of_a_day(size: Size) -> Evidence:
 
 @case("L44", title="one person moves all numbers of a stream together within its charge", feature="ledger")
 def moves_of_a_stream(size: Size) -> Evidence:
-    """Compare the exact numbers of streams with and without a person, in one step and in several."""
+    """Compare the exact numbers of streams with and without a person, or with another, in one step and in several."""
     farthest, broken = 0.0, list[str]()
     for name, rows in NEWCOMERS.items():
         for crowd in (CROWD, ()) if size == "full" else (CROWD,) if name != "rows of nobody" else ((),):
@@ -73,4 +74,9 @@ def moves_of_a_stream(size: Size) -> Evidence:
                     farthest = max(farthest, float(squared / most))
                     if squared > most:
                         broken.append(f"{name}, at most {cap} rows: {float(squared / most):.9f} of the charge, squared")
+    for cap in (1, CAP):
+        (one, most), (other, _) = (exact_stream([*CROWD, *rows], cap, DAYS, "replace") for rows in REPLACED)
+        squared = sum((here - there) ** 2 for here, there in zip(one, other, strict=True))
+        if not most / 2 < squared <= most:
+            broken.append(f"one replaced, at most {cap} rows: {float(squared / most):.9f} of the charge, squared")
     return Evidence(not broken and farthest > 0.999, {"farthest, of the charge": farthest, "broken": broken[:5]})

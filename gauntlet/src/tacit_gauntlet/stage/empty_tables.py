@@ -149,6 +149,15 @@ class Few:
         same = {"name": "people", "budget": None, "same_people_as": "t", "ledger": table.session.ledger}
         return protected(**hold(rows), columns={"age": {"between": (0, 100)}}, **UNBOUNDED, **same)
 
+    def lines(self, table: Table, hold: Hold = as_they_are) -> Table:
+        """Return rows without a unit, two for each person that matches and some of nobody's, owned by the table."""
+        words = [f"word {who}" for who in range(self.people) for _ in range(2)] + ["word", "no word", "word"]
+        numbers = [place % 11 for place in range(len(words))]
+        found = {"w": words, "g": ["abc"[number % 3] for number in numbers], "x": numbers, "v": numbers[::-1]}
+        columns = {} if self.style == "undeclared" else {"x": COLUMNS["x"], "v": COLUMNS["x"], "g": COLUMNS["g"]}
+        owned: dict[str, Any] = {"name": "lines", "unit": table, "via": "w", "budget": None, "ledger": None}
+        return protected(**hold(pa.table(found)), columns=columns, **UNBOUNDED, **owned)
+
 
 # ---- what is asked ---------------------------------------------------------------------------------------------------
 
@@ -248,11 +257,38 @@ RELATIONS: dict[str, Ask] = {
         "left join": "SELECT COUNT(age) AS s, COUNT(*) AS n FROM t LEFT JOIN people USING (id) {where}",
         "semi join": "SELECT COUNT(*) AS n FROM people WHERE id IN (SELECT id FROM t {where})",
         "anti join": "SELECT COUNT(*) AS n FROM people p WHERE NOT EXISTS (SELECT 1 FROM t v {both} v.id = p.id)",
+        "first rows": "SELECT g, COUNT(*) AS n, AVG(l) AS a FROM"
+        " (SELECT g, y - LAG(y) OVER (PARTITION BY id ORDER BY d) AS l FROM t {where}"
+        " QUALIFY ROW_NUMBER() OVER (PARTITION BY id ORDER BY d, y) < 3) GROUP BY g",
+        "found groups of ranks": "SELECT r, w, COUNT(*) AS n FROM"
+        " (SELECT w, RANK() OVER (PARTITION BY id, g ORDER BY x DESC) AS r FROM t {where}) GROUP BY r, w",
+        "first rows by person": "SELECT AVG(n) AS a, MEDIAN(n) AS m FROM (SELECT id, COUNT(*) AS n FROM (SELECT id, f,"
+        " DENSE_RANK() OVER (PARTITION BY id ORDER BY y) AS r FROM t {where}) WHERE r = 1 GROUP BY id)",
         "join of totals": "WITH often AS (SELECT id, COUNT(*) AS n FROM t {where} GROUP BY id)"
         " SELECT AVG(n) AS a FROM people JOIN often USING (id)",
     }.items()
 }
+
+
+def _of_lines(ask: Callable[[Table], Any]) -> Ask:
+    """Ask of rows that have their unit in the table, by a text that is a key of both."""
+    return lambda asked: ask(asked.few.lines(asked.table, asked.hold))
+
+
 RELATIONS |= {
+    "owned rows": _of_lines(
+        lambda lines: (
+            lines.group_by("g").agg(n=count(), s=sum_of("x"), m=mean("x")).answer(epsilon=TINY, accept_noise=True)
+        )
+    ),
+    "owned rows, found": _of_lines(lambda lines: lines.group_by("w").count().answer(epsilon=TINY, accept_noise=True)),
+    "owned rows, by person": _of_lines(
+        lambda lines: lines.per_unit(n=count()).median("n").answer(epsilon=SMALL, accept_noise=True)
+    ),
+    "a line of owned rows": _of_lines(
+        lambda lines: LinearRegression(epsilon=SMALL).fit(lines, target="x", features=["v"])
+    ),
+    "a summary of owned rows": _of_lines(lambda lines: lines.describe(epsilon=SMALL)),
     "per unit in Python": lambda asked: (
         asked.rows.per_unit(n=count()).mean("n").answer(epsilon=TINY, accept_noise=True)
     ),

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 
@@ -20,6 +20,7 @@ BEGIN = datetime(2026, 3, 1, 8, tzinfo=UTC)
 FIRST = BEGIN.date()
 # Of this many days the squares of the rounded coefficients add up to more than those of the true ones.
 DAYS = 13
+Neighbours = Literal["add-remove", "replace"]
 Rows = Sequence[tuple[int | None, date | None]]
 CAP = 3
 CROWD: Rows = [(100 + who, FIRST + timedelta(days=who % DAYS)) for who in range(30)]
@@ -32,7 +33,9 @@ def opened_stream(place: Path, now: list[datetime]) -> Iterator[Ledger]:
         yield ledger
 
 
-def running_count(ledger: Ledger, rows: Rows = CROWD, cap: int = 1, budget: Any = None) -> Any:
+def running_count(
+    ledger: Ledger, rows: Rows = CROWD, cap: int = 1, budget: Any = None, neighbours: Neighbours = "add-remove"
+) -> Any:
     """Return the running count of a table with these rows: of units, or of rows up to a cap."""
     ids, days = ([row[at] for row in rows] for at in (0, 1))
     table = tacit.table(
@@ -42,6 +45,7 @@ def running_count(ledger: Ledger, rows: Rows = CROWD, cap: int = 1, budget: Any 
         unit="id",
         budget=budget or tacit.epsilon(1, delta=1e-6),
         ledger=ledger,
+        neighbours=neighbours,
     )
     running = table.running("day", until=FIRST + timedelta(days=DAYS - 1), since=FIRST, zone="UTC")
     return running.count_units() if cap == 1 else running.count(rows_per_unit=cap)
@@ -93,7 +97,7 @@ def refuses_copy(place: Path, now: list[datetime]) -> bool:
     return False
 
 
-def exact_stream(rows: Rows, cap: int, pause: int) -> tuple[list[int], Fraction]:
+def exact_stream(rows: Rows, cap: int, pause: int, neighbours: Neighbours = "add-remove") -> tuple[list[int], Fraction]:
     """Return the exact numbers of a stream, and the square of the move that its charge is for."""
     exact_numbers = list[int]()
 
@@ -103,7 +107,7 @@ def exact_stream(rows: Rows, cap: int, pause: int) -> tuple[list[int], Fraction]
 
     now = [BEGIN]
     with private_home() as home, opened_stream(home / "l.db", now) as ledger, planted("numbers of a step", hear):
-        running = running_count(ledger, rows, cap)
+        running = running_count(ledger, rows, cap, neighbours=neighbours)
         running.start(epsilon=1)
         while len(exact_numbers) < DAYS:
             now[0] += timedelta(days=pause)
