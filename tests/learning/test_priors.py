@@ -1,5 +1,7 @@
 """Equations of three diagonals: solved as numpy solves whole matrices, whatever their length and rows by themselves."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -56,6 +58,15 @@ def test_many_bins_that_are_each_within_their_noise_are_an_effect_together():
     assert np.mean(found) > 1.2 * np.mean(none)
     strong = [signal_of(rng, [400] * 20, effects, noise=30.0) > 1 for _ in range(200)]
     assert np.mean(strong) == 1.0  # each bin within two to three deviations, as in a fit of few people
+
+
+def test_a_strong_term_is_no_noise_if_its_two_extreme_bins_are_within_theirs():
+    """Without luck: the sums have no noise, and are compared with that of 30 people a bin."""
+    exact = SimpleNamespace(normal=lambda middle, spread: np.full_like(spread, middle))
+    counts, effects = [3, *[400] * 18, 3], [-2.0, *[-0.6] * 9, *[0.6] * 9, 2.0]
+    assert 0.25 * 3 * 2.0 < 0.1 * 30, "the largest effects are those of a few people"
+    assert signal_of(exact, counts, effects, noise=30.0) > 1.5
+    assert signal_of(exact, counts, np.zeros(20), noise=30.0) == 0
 
 
 def test_bins_that_are_not_learned_tell_nothing():

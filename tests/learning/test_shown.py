@@ -1,5 +1,7 @@
 """What a fitted additive model shows: terms with ±, words, pictures, and SQL that scores as it does."""
 
+from dataclasses import replace
+
 import duckdb
 import numpy as np
 import psycopg
@@ -10,6 +12,7 @@ import tacit
 from tacit.learning import AdditiveClassifier, AdditiveRegressor
 from tacit.learning.additive import Additive
 from tacit.learning.priors import Coarse, bins_of
+from tacit.learning.terms import explained
 from tests.learning.test_additive import COLUMNS, FEATURES, ROWS, table
 
 
@@ -82,6 +85,20 @@ def test_every_bin_of_every_term_has_an_effect_and_its_error(classifier):
     assert "other or missing" in str(terms["sex"])
     assert "other" not in str(terms["age"])
     assert "±" in classifier.explain()
+
+
+def test_words_call_a_term_noise_by_all_of_its_bins_and_not_by_the_two_extreme_ones(classifier):
+    """The strongest term has extreme bins of a few people, whose effects could be anything."""
+    model = classifier._fitted()
+    age, others = model.shapes.shapes[0], model.shapes.shapes[1:]
+    (effects,), (deviations,) = age.effects, age.deviations
+    extremes = {int(np.argmin(effects)), int(np.argmax(effects))}
+    wide = [99.0 if at in extremes else each for at, each in enumerate(deviations)]
+    for signal, is_noise in ((1.01, False), (0.99, True)):
+        changed = replace(age, deviations=[wide], signals=[signal])
+        words = explained(replace(model, shapes=replace(model.shapes, shapes=[changed, *others])))
+        assert ("\n- age: from" not in words) == is_noise
+        assert ("all bins of a term together: age" in words) == is_noise
 
 
 def test_a_monotone_term_never_falls(classifier):
