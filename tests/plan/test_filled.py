@@ -99,6 +99,13 @@ def test_a_learned_range_is_what_distances_tell_on_the_sides_of_0_that_have_valu
     assert range_of(question, ([], [5]), ([3], [3])) == (-48, -16)
 
 
+def test_a_range_ends_at_0_only_if_it_is_clearly_smaller_then():
+    """Sizes have less of epsilon than distances: some hundred values below 0 may not be seen."""
+    question = table(unit=tacit.ROW).mean("y")
+    assert range_of(question, ([3, 9],), ([3, 8], [3, 8]), middle=3 / 8) == (-128, 896)
+    assert range_of(question, ([3, 9],), ([3, 8], [3, 8]), middle=1 / 8) == (0, 640)
+
+
 def test_who_has_several_rows_may_be_as_far_on_the_side_that_is_not_seen():
     """Everybody rates 1 and 5: of two distances that are equal, the one above the middle is in the profile."""
     several = range_of(table(rows_per_unit=4).median("x", of="rows"), ([2],), ([1],), middle=3 / 7)

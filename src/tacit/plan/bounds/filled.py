@@ -17,7 +17,7 @@ import numpy as np
 
 from tacit.errors import QueryRefused
 from tacit.plan.bounds.caps import EPSILON_MOST, NoiseTerms, Told, UnitSizes, best_cap, by_rank
-from tacit.plan.bounds.chosen import WITHIN_BOUNDS
+from tacit.plan.bounds.chosen import CLEARLY_LESS, WITHIN_BOUNDS
 from tacit.plan.bounds.facts import FEW_CELLS, Fact, Facts, Grouping, Subject, grouping_of, reading_of, span_in
 from tacit.plan.bounds.profiles import Beyond, beyond, stretched
 from tacit.plan.bounds.scaling import Profile, Vector
@@ -164,7 +164,7 @@ def learned_range(column: ValueColumn, facts: Facts, room: _Room | None) -> tupl
 
     With `room` it goes on to the expected end of the values, if they lose more than the noise that it adds.
     Distances from the centre decide, of which more is known. The size of values ends the range at 0 if no value is
-    believed on one side of it.
+    believed on one side of it, and if the range is then clearly smaller: few values there are not seen.
     """
     found, middle = column.range(facts), column.middle(facts)
     if found is None or middle is None:
@@ -181,8 +181,11 @@ def learned_range(column: ValueColumn, facts: Facts, room: _Room | None) -> tupl
             span = stretched(profiles, span, width=room.width, cells=room.cells)
         if span.top is not None:
             centre, (down, up) = _writable(column, middle), span.range
-            low = max(centre + down, Fraction(0)) if low == 0 else centre + down
-            high = min(centre + up, Fraction(0)) if high == 0 else centre + up
+            low_cut = max(centre + down, Fraction(0)) if low == 0 else centre + down
+            high_cut = min(centre + up, Fraction(0)) if high == 0 else centre + up
+            low, high = centre + down, centre + up
+            if high_cut - low_cut <= CLEARLY_LESS * (high - low):
+                low, high = low_cut, high_cut
             if not _has_one_row(column.grouping):  # a person far on one side hides their values on the other
                 far = max(up, -down)
                 low, high = min(low, max(found[0], centre - far)), max(high, min(found[1], centre + far))

@@ -115,7 +115,7 @@ def read_profile(
         return Reading((), None, scale, shift, whole, safe, is_total)
     first = max(least if whole else 0, top - 2 * TAIL_OCTAVES)
     bins = min(top + 1 + 2 * TAIL_OCTAVES, len(counts))
-    means = foreseen(tuple(counts[:bins]), scale, first=first, start=start)
+    means = foreseen(tuple(counts[:bins]), scale, first=first, start=max(start, top))
     people = [max(count, 0.0) if place >= least or not whole else 0.0 for place, count in enumerate(counts[:first])]
     people += means.tolist()[first:]
     while len(people) > top + 1 and people[-1] < 0.01:
