@@ -67,7 +67,8 @@ class ExactPart:
 
 
 def to_bytes(exact_table: ExactTable, plan: Plan, most: int = BYTES_MOST) -> Iterator[bytes]:
-    """Yield an exact table of this plan as bytes, some groups at a time: about `most`, which a scheduler carries."""
+    """Yield an exact table of this plan as bytes, some groups at a time, or some values of a group that has more: about
+    `most`, which a scheduler carries."""
     if plan.public_keys is None:
         groups: Sequence[int] = range(len(exact_table))
     else:
@@ -77,8 +78,14 @@ def to_bytes(exact_table: ExactTable, plan: Plan, most: int = BYTES_MOST) -> Ite
             for at in range(len(exact_table))
             if any(each[at] for each in sums) or any(len(each[at]) for each in steps)
         ]
+    values, at_once = exact_table.values.values(), max(1, most // VALUE_BYTES)
     for start, end in _slices(exact_table, groups, most):
-        yield _written_groups(plan, exact_table, groups[start:end], exact_table.totals if start == 0 else {})
+        some = groups[start:end]
+        longest = max((len(steps[at]) for steps in values for at in some), default=0)
+        for first in range(0, max(longest, 1), at_once):
+            is_first = start == first == 0
+            within = slice(first, first + at_once)
+            yield _written_groups(plan, exact_table, some, exact_table.totals if is_first else {}, within)
 
 
 def _slices(exact_table: ExactTable, groups: Sequence[int], most: int) -> Iterator[tuple[int, int]]:
@@ -93,8 +100,9 @@ def _slices(exact_table: ExactTable, groups: Sequence[int], most: int) -> Iterat
 
 
 def _written_groups(
-    plan: Plan, exact_table: ExactTable, groups: Sequence[int], exact_totals: Mapping[str, int]
+    plan: Plan, exact_table: ExactTable, groups: Sequence[int], exact_totals: Mapping[str, int], within: slice
 ) -> bytes:
+    """Write some groups with these of their values; their sums go with the first ones."""
     columns: dict[str, pa.Array] = {}
     if plan.public_keys is None:
         for index, key in enumerate(plan.keys):
@@ -103,11 +111,11 @@ def _written_groups(
     else:
         columns[PLACE] = pa.array(groups, pa.int64())
     for name, exact_sums in exact_table.sums.items():
-        columns[f"sum {name}"] = _integers([int(exact_sums[at]) for at in groups])
+        columns[f"sum {name}"] = _integers([0 if within.start else int(exact_sums[at]) for at in groups])
     for index, steps in exact_table.values.items():
-        columns[f"steps {index}"] = _lists([steps[at] for at in groups], np.uint32)
+        columns[f"steps {index}"] = _lists([steps[at][within] for at in groups], np.uint32)
         if steps.weights is not None:
-            held = [steps.weights[steps.starts[at] : steps.ends[at]] for at in groups]
+            held = [steps.weights[steps.starts[at] : steps.ends[at]][within] for at in groups]
             columns[f"weights {index}"] = _lists(held, np.int64)
     totals = json.dumps({name: int(total) for name, total in exact_totals.items()})
     return to_stream(pa.table(columns).replace_schema_metadata({TOTALS: totals.encode()}))
