@@ -293,6 +293,69 @@ def test_rows_come_in_portions_if_they_are_wanted_so(house: House) -> None:
     talk(house, dialogue)
 
 
+def test_a_cursor_is_charged_when_its_first_rows_are_fetched_and_ends_with_its_transaction(house: House) -> None:
+    async def dialogue(port: Port) -> None:
+        client = await port.signed_in(**EPSILON)
+        await client.ask("BEGIN")
+        made = await client.ask(f'DECLARE "my c" NO SCROLL CURSOR WITHOUT HOLD FOR {COUNT}')
+        assert (made.tags, charges(house)) == (["DECLARE CURSOR"], 0)
+        first = await client.ask('FETCH FORWARD 2 FROM "my c"')
+        assert (first.tags, len(first.rows), charges(house)) == (["FETCH 2"], 2, 1)
+        assert "95 % probability" in first.notices[0]
+        assert [(await client.ask('fetch "my c"')).tags, (await client.ask('FETCH ALL IN "my c"')).tags] == [
+            ["FETCH 1"],
+            ["FETCH 0"],
+        ]
+        await client.ask(f"DECLARE held CURSOR WITH HOLD FOR {COUNT}")
+        await client.ask("COMMIT")
+        assert "an open result" in (await client.ask('FETCH "my c"')).error["M"]
+        assert (await client.ask("MOVE 1 FROM held")).tags == ["MOVE 1"]
+        assert len((await client.prepared("FETCH ALL FROM held")).rows) == 2
+        assert (await client.ask("CLOSE held")).tags == ["CLOSE CURSOR"]
+        assert "an open result" in (await client.ask("FETCH held")).error["M"]
+        assert charges(house) == 1
+
+    talk(house, dialogue)
+
+
+CURSORS = [
+    "DECLARE c CURSOR FOR SET tacit.epsilon = 1",
+    "DECLARE c CURSOR FOR DECLARE d CURSOR FOR SELECT 1",
+    "DECLARE c CURSOR FOR FETCH c",
+    f"DECLARE c BINARY CURSOR FOR {COUNT}",
+    f"DECLARE c CURSOR FOR EXPLAIN {COUNT}",
+    "DECLARE c CURSOR FOR ",
+    f"DECLARE c {'CURSOR ' * 9000} {COUNT}",
+    "FETCH BACKWARD 1 FROM c",
+    f"FETCH {' ' * 90_000}!",
+    "FETCH",
+]
+
+
+@pytest.mark.parametrize("sql", CURSORS, ids=[each[:40] for each in CURSORS])
+def test_a_cursor_of_something_else_is_refused(house: House, sql: str) -> None:
+    *_, reply = ask(house, "BEGIN", sql)
+    assert reply.error["H"]
+    assert charges(house) == 0
+
+
+def test_a_fetch_of_itself_ends(house: House) -> None:
+    async def dialogue(port: Port) -> None:
+        client = await port.signed_in(**EPSILON)
+        await client.ask("BEGIN")
+        run = packed(b"E", text("p") + struct.pack("!i", 0))
+        reply = await client.send(parse("FETCH 1 FROM p"), bind(portal="p"), run)
+        assert "a cursor is of a SELECT" in reply.error["M"]
+
+    talk(house, dialogue)
+
+
+def test_a_sum_of_ones_counts_and_verbs_are_names_after_as(house: House) -> None:
+    counted, summed, named = ask(house, COUNT, COUNT.replace("COUNT(*)", "SUM(1)"), "SELECT 1 AS select, 2 AS update")
+    assert summed.rows == counted.rows
+    assert [name for name, _ in named.columns] == ["select", "update"]
+
+
 def test_after_an_error_messages_are_left_unread_until_sync(house: House) -> None:
     async def dialogue(port: Port) -> None:
         client = await port.signed_in(**EPSILON)

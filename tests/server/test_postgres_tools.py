@@ -124,6 +124,70 @@ def test_psycopg2_asks_with_parameters(tools: Tools, answer: Any) -> None:
     assert refused.value.diag.message_hint
 
 
+def test_cursors_on_the_server_are_read_in_portions(tools: Tools, answer: Any) -> None:
+    import pandas as pd
+    import psycopg
+    import psycopg2
+    import sqlalchemy as sa
+
+    given = {"host": "127.0.0.1", "port": tools.port, "user": "curator", "password": tools.token, "options": SPENDS}
+    with psycopg.connect(**given) as one, one.cursor(name="a cursor") as cursor:
+        assert numbers(cursor.execute(COUNT.format("%s"), (1,)).fetchmany(2)) == answer[:2]
+        assert numbers(cursor) == answer[2:]
+    other = psycopg2.connect(**given)
+    with other.cursor("held", withhold=True) as held:
+        held.execute(COUNT.format(1))
+        other.commit()
+        assert numbers(held.fetchall()) == answer
+    other.close()
+    address = f"postgresql+psycopg2://curator:{tools.token}@127.0.0.1:{tools.port}/tacit"
+    engine = sa.create_engine(address, connect_args={"options": SPENDS})
+    with engine.connect().execution_options(stream_results=True) as connection:
+        parts = pd.read_sql(sa.text(COUNT.format(1)), connection, chunksize=2)
+        assert [len(each) for each in parts] == [2, 1]
+    engine.dispose()
+
+
+# What tools ask by themselves when they connect or browse: Power BI and others by Npgsql, Metabase, DBeaver, Tableau.
+PROBES = {
+    "Npgsql's types": """
+        SELECT ns.nspname, t.oid, t.typname, t.typtype, t.elemoid FROM (
+            SELECT typ.oid, typnamespace, typname, typelem AS elemoid,
+                CASE WHEN proc.proname = 'array_recv' THEN 'a' ELSE typ.typtype END AS typtype,
+                CASE WHEN typ.typtype = 'm' THEN (SELECT rngtypid FROM pg_range WHERE rngmultitypid = typ.oid) END AS of
+            FROM pg_type AS typ LEFT JOIN pg_class AS cls ON (cls.oid = typ.typrelid)
+            LEFT JOIN pg_proc AS proc ON proc.oid = typ.typreceive LEFT JOIN pg_range ON (pg_range.rngtypid = typ.oid)
+        ) AS t JOIN pg_namespace AS ns ON (ns.oid = typnamespace) WHERE typtype IN ('b', 'r', 'm', 'e', 'd', 'a')""",
+    "Power BI's encoding": "select character_set_name from INFORMATION_SCHEMA.character_sets",
+    "Power BI's tables": "select TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE from INFORMATION_SCHEMA.tables"
+    " where TABLE_SCHEMA not in ('information_schema', 'pg_catalog') order by TABLE_SCHEMA, TABLE_NAME",
+    "Metabase's privileges": """
+        with table_privileges as (
+            select NULL as role, t.schemaname as schema, t.objectname as table,
+                pg_catalog.has_any_column_privilege(current_user, t.objectname, 'update') as update,
+                pg_catalog.has_any_column_privilege(current_user, t.objectname, 'select') as select,
+                pg_catalog.has_table_privilege(current_user, t.objectname, 'delete') as delete
+            from (select schemaname, tablename as objectname from pg_catalog.pg_tables
+                  union select schemaname, matviewname as objectname from pg_catalog.pg_matviews) t
+            where t.schemaname !~ '^pg_' and pg_catalog.has_schema_privilege(current_user, t.schemaname, 'usage')
+        ) select t.* from table_privileges t""",
+    "DBeaver's columns": """
+        SELECT c.relname, a.*, pg_catalog.pg_get_expr(ad.adbin, ad.adrelid, true) AS def_value, dep.objid
+        FROM pg_catalog.pg_attribute a INNER JOIN pg_catalog.pg_class c ON (a.attrelid = c.oid)
+        LEFT OUTER JOIN pg_catalog.pg_attrdef ad ON (a.attrelid = ad.adrelid AND a.attnum = ad.adnum)
+        LEFT OUTER JOIN pg_depend dep ON dep.refobjid = a.attrelid AND dep.deptype = 'i' WHERE NOT a.attisdropped""",
+}
+
+
+@pytest.mark.parametrize("sql", PROBES.values(), ids=PROBES)
+def test_what_tools_ask_by_themselves_is_answered(tools: Tools, sql: str) -> None:
+    import psycopg
+
+    given = {"host": "127.0.0.1", "port": tools.port, "user": "curator", "password": tools.token}
+    with psycopg.connect(**given) as connection:  # type: ignore[arg-type]
+        assert psycopg.ClientCursor(connection).execute(sql).fetchall()
+
+
 def test_sqlalchemy_looks_around_and_pandas_reads(tools: Tools, answer: Any) -> None:
     import pandas as pd
     import sqlalchemy as sa
@@ -203,6 +267,10 @@ def test_odbc_lists_tables_and_asks(tools: Tools, answer: Any) -> None:
         assert numbers(found.fetchall()) == answer
         with pytest.raises(pyodbc.Error, match="not in the language"):
             cursor.execute(PREVIEW)
+    connection.close()
+    in_portions = f"{words};ConnSettings=SET tacit.epsilon=1;UseDeclareFetch=1;Fetch=2"  # as Excel's sources often say
+    with pyodbc.connect(in_portions, autocommit=True) as connection:
+        assert numbers(connection.cursor().execute(COUNT.format("1")).fetchall()) == answer
     connection.close()
 
 

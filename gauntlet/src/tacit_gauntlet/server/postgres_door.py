@@ -51,6 +51,8 @@ BROWSING = (
     f"CREATE TABLE x AS {COUNT}",
     f"COPY ({COUNT}) TO STDOUT",
     f"DECLARE c CURSOR FOR {COUNT}",
+    "MOVE 0 IN nosuch",
+    "CLOSE c",
     f"PREPARE p AS {COUNT}",
     "COMMIT",
 )
@@ -227,7 +229,7 @@ def fuzzed(sessions: int, each: int, *, lengths: float) -> dict[str, Any]:
 
 
 def _message(draw: Draw, lengths: float) -> bytes:
-    sql = draw.choice([*BROWSING, COUNT])
+    sql = draw.choice([*BROWSING, COUNT, "FETCH ALL FROM c"])
     garbage = packed(draw.choice([b"Q", b"P", b"B", b"D", b"E", b"C", b"H"]), _bytes(draw, 40))
     message = bytearray(draw.choice([packed(b"Q", sql.encode() + b"\0"), prepared(sql), prepared(sql, ["x"]), garbage]))
     for _ in range(draw.choice((0, 0, 1, 3))):

@@ -195,6 +195,7 @@ WORDS_CHARACTERS = 200  # of a statement, in which its first words are
 PUBLIC_SCHEMA = "public"
 StatementText = tuple[str, tuple[str, ...], int]  # from its first word on; the words; where it begins
 Constant = None | bool | int | float | Fraction | str | date | datetime
+_VERBS = ("SELECT", "INSERT", "UPDATE", "DELETE")  # PostgreSQL takes them as names after AS
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In, exp.Like, exp.ILike)
 _CAST_TO = {
     **dict.fromkeys((exp.DataType.Type.INT, exp.DataType.Type.BIGINT, exp.DataType.Type.SMALLINT), "int"),
@@ -282,7 +283,11 @@ class PostgresSelect:
     @classmethod
     def read(cls, text: str) -> Self:
         """Return one statement as a tree; refuse a text that is not SQL."""
-        _tokens(text)
+        words = _tokens(text)
+        upper = [*(each.text.upper() for each in words), ""]
+        for at in range(len(words) - 1, 0, -1):  # from the end, so that places stay
+            if upper[at] in _VERBS and upper[at - 1] == "AS" and upper[at + 1] in ("", ",", ")", "FROM"):
+                text = f'{text[: words[at].start]}"{words[at].text}"{text[words[at].end + 1 :]}'
         try:
             tree = sqlglot.parse_one(text, read=DoorSql)
         except (Exception, RecursionError):  # noqa: BLE001 - as above
@@ -368,6 +373,9 @@ class PostgresSelect:
 
     def _written(self, constants: Sequence[Constant]) -> str:
         tree = self.with_constants(constants)
+        for ones in list(tree.find_all(exp.Sum)):  # how some tools count
+            if isinstance(ones.this, exp.Literal) and ones.this.sql() == "1":
+                ones.replace(exp.Count(this=exp.Star()))
         for node in tree.find_all(exp.Table, exp.Column):
             if str(node.args.get("db") or "").strip('"').lower() == PUBLIC_SCHEMA:
                 node.set("db", None)

@@ -147,6 +147,7 @@ INSERT INTO pg.pg_database BY NAME SELECT 5 AS oid, '{database}' AS datname, 10 
   true AS datallowconn, 'C' AS datcollate, 'C' AS datctype;
 INSERT INTO pg.pg_roles BY NAME SELECT 10 AS oid, 'curator' AS rolname, true AS rolinherit, true AS rolcanlogin;
 INSERT INTO pg.pg_settings BY NAME SELECT 'max_index_keys' AS name, '32' AS setting;  -- JDBC asks for it
+INSERT INTO info.character_sets BY NAME SELECT 'UTF8' AS character_set_name;  -- Power BI asks for it
 INSERT INTO pg.pg_am BY NAME SELECT 2 AS oid, 'heap' AS amname, 't' AS amtype;
 INSERT INTO pg.pg_type BY NAME
   SELECT t.*, 11 AS typnamespace, 'b' AS typtype, true AS typisdefined, ',' AS typdelim, -1 AS typtypmod

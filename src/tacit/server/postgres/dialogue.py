@@ -7,7 +7,7 @@ cancels, its question still runs to its end and is charged; the same question is
 import asyncio
 import re
 from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
@@ -19,7 +19,7 @@ from tacit.server.postgres.messages import Broken, Fields
 from tacit.server.postgres.postgres_types import Constant
 from tacit.server.postgres.row_cells import Column, StatementResult, cells_of, described
 from tacit.server.postgres.settings import Settings, settings_in
-from tacit.server.postgres.statements import BEGINS, ENDS, SAMPLES, ClientStatement, Statements, StatementText
+from tacit.server.postgres.statements import BEGINS, ENDS, SAMPLES, ClientStatement, Statements, StatementText, fetched
 from tacit.server.postgres.transport import ClientWire, Gone
 from tacit.server.problems import Problem
 from tacit.server.watching import Watching
@@ -240,10 +240,32 @@ class PostgresSession:
                     raise InvalidParameter(
                         "a parameter needs a value, which this protocol cannot send\nhint: write the value itself"
                     )
-                result = await self._waited(self.statements.run(self._asker, asked, self._settings))
+                result = await self._run(asked, each)
             except (TacitError, Problem) as error:
                 raise _At(error, each[2]) from None
             await self._send_result(asked, result)
+
+    async def _run(self, asked: ClientStatement, given: StatementText, constants: Sequence[Constant] = ()) -> Any:
+        """Return what a statement gives; a cursor is a portal that was declared, and its first rows charge for it."""
+        if asked.declares is not None:
+            self._require_portal()
+            prepared = Prepared(replace(asked, declares=None), given, ())
+            self._portals[asked.declares] = Portal(prepared, constants, ())
+            return StatementResult(tag="DECLARE CURSOR")
+        named = fetched(asked)
+        if named is None:
+            return await self._waited(self.statements.run(self._asker, asked, self._settings, constants))
+        if asked.first == "CLOSE":
+            for name in [named[0]] if named[0] else list(self._portals):
+                self._portals.pop(name, None)
+            return StatementResult(tag="CLOSE CURSOR")
+        portal, most = self._cursor(named[0]), named[1]
+        result = await self._result_of(portal)
+        rows = result.rows[portal.sent : None if most is None else portal.sent + most]
+        portal.sent += len(rows)
+        if asked.first == "MOVE":
+            return StatementResult(tag=f"MOVE {len(rows)}")
+        return replace(result, rows=rows, notices=(), tag=f"FETCH {len(rows)}")
 
     async def _send_result(self, asked: ClientStatement, result: StatementResult) -> None:
         """Send a result of the simple protocol: all cells are text."""
@@ -314,8 +336,7 @@ class PostgresSession:
             postgres_types.constant_of(cell, type, is_binary=bool(each))
             for cell, type, each in zip(cells, prepared.types, binary, strict=True)
         ]
-        if len(self._portals) >= KEPT_MAX:
-            raise InvalidParameter("this connection has too many open results\nhint: close some")
+        self._require_portal()
         self._portals[name] = Portal(prepared, constants, wanted)
         await self.wire.send(messages.BOUND)
 
@@ -335,7 +356,14 @@ class PostgresSession:
             raise Broken
         await self.wire.send(messages.row_description(described(columns, formats)) if columns else messages.NO_DATA)
 
+    def _require_portal(self) -> None:
+        if len(self._portals) >= KEPT_MAX:
+            raise InvalidParameter("this connection has too many open results\nhint: close some")
+
     async def _columns(self, prepared: Prepared, constants: Sequence[Constant]) -> Sequence[Column]:
+        named = fetched(prepared.asked)
+        if named is not None:
+            return await self._columns_of(self._cursor(named[0])) if prepared.asked.first == "FETCH" else []
         return await self.statements.columns(self._asker, prepared.asked, self._settings, constants)
 
     async def _columns_of(self, portal: Portal) -> Sequence[Column]:
@@ -346,15 +374,7 @@ class PostgresSession:
     async def _execute(self, fields: Fields) -> None:
         portal, most = self._portal(fields.text()), fields.int32()
         fields.end()
-        asked = portal.prepared.asked
-        if portal.result is None:
-            columns = await self._columns_of(portal)
-            run = self.statements.run(self._asker, asked, self._settings, portal.constants)
-            found = await self._waited(run)
-            portal.result = _as_described(found, columns)
-            self._note_transaction(asked)
-            await self._send_notices(found)
-        result = portal.result
+        result = await self._result_of(portal)
         rest = result.rows[portal.sent : portal.sent + most] if most > 0 else result.rows[portal.sent :]
         await self._send_rows(rest, result.columns, portal.formats)
         portal.sent += len(rest)
@@ -362,6 +382,15 @@ class PostgresSession:
             await self.wire.send(messages.SUSPENDED)
         else:
             await self.wire.send(messages.EMPTY if result.is_empty else messages.complete(result.words))
+
+    async def _result_of(self, portal: Portal) -> StatementResult:
+        if portal.result is None:
+            columns = await self._columns_of(portal)
+            found = await self._run(portal.prepared.asked, portal.prepared.given, portal.constants)
+            portal.result = _as_described(found, columns)
+            self._note_transaction(portal.prepared.asked)
+            await self._send_notices(found)
+        return portal.result
 
     async def _close(self, fields: Fields) -> None:
         kind, name = fields.take(1), fields.text()
@@ -381,6 +410,13 @@ class PostgresSession:
         found = self._portals.get(name)
         if found is None:
             raise InvalidParameter("an open result of this name is missing\nhint: bind it again")
+        return found
+
+    def _cursor(self, name: str) -> Portal:
+        """Return an open result that is a SELECT's: a FETCH of a FETCH would not end."""
+        found = self._portal(name)
+        if found.prepared.asked.select is None:
+            raise InvalidParameter("a cursor is of a SELECT\nhint: DECLARE c CURSOR FOR SELECT …")
         return found
 
     # --- waiting, and replies ---
@@ -409,7 +445,7 @@ class PostgresSession:
 
     def _ready(self) -> bytes:
         if not self._in_transaction:
-            self._portals.clear()
+            self._portals = {name: each for name, each in self._portals.items() if each.prepared.asked.is_held}
         return messages.ready(in_transaction=self._in_transaction)
 
     def _note(self, problem: Problem | None) -> None:

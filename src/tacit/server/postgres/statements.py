@@ -6,6 +6,7 @@ do nothing.
 """
 
 import json
+import re
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,6 +27,18 @@ from tacit.server.postgres.public_catalog import PublicCatalog
 from tacit.server.postgres.row_cells import Column, StatementResult
 from tacit.server.postgres.settings import Settings
 
+# PostgreSQL's cursors: DECLARE "c" CURSOR FOR SELECT …, FETCH FORWARD 100 FROM "c", CLOSE "c"
+CURSOR_CHARACTERS_MAX = 200  # of a FETCH
+_NAME = r'(?P<name>"[^"]{1,63}"|\w{1,63})'
+_DECLARE = re.compile(
+    rf"DECLARE\s{{1,20}}{_NAME}(?P<how>[\s\w]{{0,60}}?)\bCURSOR\b(?P<holds>[\s\w]{{0,60}}?)\bFOR\s(?P<select>.+)",
+    re.IGNORECASE | re.DOTALL,
+)
+_FETCH = re.compile(
+    r"(?:FETCH|MOVE|CLOSE)\s+(?:(?:FORWARD|NEXT)\b\s*)?(?:(?P<rows>\d{1,9}|ALL)\b\s*)?(?:(?:FROM|IN)\s+)?"
+    rf"{_NAME}?\s*",
+    re.IGNORECASE,
+)
 StatementText = tuple[str, tuple[str, ...], int]  # from its first word on; its first words; where it begins
 CATALOGS_MAX = 8
 READ_MAX = 100  # texts that are kept as they were read, and how long each may be
@@ -43,7 +56,6 @@ TAGS = {
     "RELEASE": "RELEASE",
     "DISCARD": "DISCARD ALL",
     "DEALLOCATE": "DEALLOCATE",
-    "CLOSE": "CLOSE CURSOR",
     "UNLISTEN": "UNLISTEN",
     "LISTEN": "LISTEN",
 }
@@ -61,6 +73,8 @@ class ClientStatement:
     select: PostgresSelect | None = None
     table: str | None = None
     is_plan: bool = False
+    declares: str | None = None  # the cursor that a DECLARE makes of its SELECT
+    is_held: bool = False  # it stays after the transaction
 
     @property
     def first(self) -> str:
@@ -81,6 +95,8 @@ class Statements:
     async def read(self, person: Person, given: StatementText) -> ClientStatement:
         text, words, _ = given
         asked = ClientStatement(text, words)
+        if asked.first == "DECLARE":
+            return await self._declared(person, given)
         is_plan = asked.first == "EXPLAIN"
         if is_plan:
             text = text[len("EXPLAIN") :].lstrip() if asked.words[1:2] != ("(",) else text.partition(")")[2]
@@ -91,6 +107,17 @@ class Statements:
             return asked
         select = await self._kept(person, text, PostgresSelect.read)
         return replace(asked, select=select, table=self._about(person, select), is_plan=is_plan)
+
+    async def _declared(self, person: Person, given: StatementText) -> ClientStatement:
+        found = _DECLARE.fullmatch(given[0])
+        if found is None or "BINARY" in found["how"].upper().split():
+            raise QueryRefused("this DECLARE cannot be read\nhint: DECLARE c CURSOR FOR SELECT …")
+        selects = await self.split(person, found["select"])
+        asked = await self.read(person, selects[0] if selects else ("", (), 0))
+        if asked.select is None or asked.is_plan or asked.declares is not None:
+            raise QueryRefused("a cursor is of a SELECT\nhint: DECLARE c CURSOR FOR SELECT …")
+        is_held = found["holds"].upper().split()[:1] == ["WITH"]
+        return replace(asked, declares=cursor_name(found["name"]), is_held=is_held)
 
     async def _kept(self, person: Person, text: str, read: Callable[[str], Found]) -> Found:
         """Read a text once for a person; for others again, or the time would reveal that it was asked."""
@@ -127,6 +154,8 @@ class Statements:
         self, person: Person, asked: ClientStatement, settings: Settings, constants: Sequence[Constant]
     ) -> Sequence[Column]:
         """Return the columns that a statement will give; none if it gives no rows. Free, and without a row."""
+        if asked.declares is not None:
+            return []
         if asked.is_plan:
             return [("QUERY PLAN", postgres_types.TEXT)]
         if asked.first == "SHOW":
@@ -207,6 +236,23 @@ class Statements:
             return found.ask(select, constants, person.name or "", settings.all())
 
         return await self.desk.free(person, ask)
+
+
+def cursor_name(written: str) -> str:
+    return written[1:-1] if written.startswith('"') else written.lower()
+
+
+def fetched(asked: ClientStatement) -> tuple[str, int | None] | None:
+    """Return the cursor that a FETCH, MOVE or CLOSE names, and how many rows (None: all); None of other statements."""
+    if asked.first not in ("FETCH", "MOVE", "CLOSE"):
+        return None
+    found = _FETCH.fullmatch(asked.text) if len(asked.text) <= CURSOR_CHARACTERS_MAX else None
+    if found is None or not (found["name"] or found["rows"]):
+        raise QueryRefused("a cursor is only read forward here\nhint: FETCH 100 FROM c")
+    if found["name"] is None:  # CLOSE ALL
+        return "", None
+    rows = (found["rows"] or "1").upper()
+    return cursor_name(found["name"]), None if rows == "ALL" else int(rows)
 
 
 def answer_result(given: Given) -> StatementResult:
