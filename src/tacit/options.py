@@ -67,7 +67,7 @@ QUESTION = {
         "text",
         "The dialect of the SELECT, e.g. postgres, bigquery, spark; functions mean what the catalogue says.",
     ),
-    "most": Option("object", "How many rows of a public table one row may match in a JOIN; 1 if not said."),
+    "most": Option("object", "How many rows of a public table one row may match in a JOIN; 1 if left out."),
 }
 SPENDING = {
     "epsilon": Option("amount", "The most that this whole call may cost."),
@@ -120,8 +120,8 @@ TABLE = {
     "population": Option("count", "About how many people there are."),
     "rows": Option("count", "The number of rows of the table, if it is public."),
     "most_rows_per_unit": Option("count", "The most rows that any unit can have, if known."),
-    "version": Option("count", "Which state of the data it is; raise it when rows were added. As before, if not said."),
-    "accept_large_delta": Option("flag", "Take a budget though its delta is large for the population."),
+    "version": Option("count", "Which state of the data it is; raise it when rows were added. As before if left out."),
+    "accept_large_delta": Option("flag", "Accept a budget with a delta that is large for the population."),
     "same_people_as": Option(
         "text", "Another table of the ledger about the same people, which shares its budget with this one."
     ),

@@ -61,8 +61,7 @@ class PoissonSample:
         if self.fresh is not True:
             raise InvalidParameter(
                 "a sample used for several releases amplifies none of them: their losses about one sample add "
-                "first\nhint: draw a fresh sample for each release, or release everything at once and amplify "
-                "the total"
+                "first\nhint: draw a fresh sample for each release, or release everything at once and amplify the total"
             )
         if self.neighbours != "add-remove":
             raise InvalidParameter(

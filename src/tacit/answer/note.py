@@ -77,15 +77,13 @@ def _promise(answer: "Answer") -> Iterator[Both]:
     yield (
         "Other releases from the same data add to this, also those of other years or months: their losses add up.",
         "Weitere Veröffentlichungen aus denselben Daten kommen hinzu, auch die anderer Jahre oder Monate: Ihre "
-        "Verluste "
-        "addieren sich.",
+        "Verluste addieren sich.",
     )
     yield (
         "This protects from everyone who reads the table, whatever else they know and however much they compute. It "
         "does "
         "not protect from the office that holds the data, and does not hide facts about large groups: those are what "
-        "the "
-        "table is for.",
+        "the table is for.",
         "Das schützt vor allen, die die Tabelle lesen, was immer sie sonst wissen und wie viel sie auch rechnen. Es "
         "schützt nicht vor der Stelle, die die Daten hat, und verbirgt keine Tatsachen über große Gruppen: Für sie ist "
         "die Tabelle da.",
@@ -184,11 +182,9 @@ _WARNINGS: Sequence[Both] = (
     ),
     (
         "- Do not take a small number, or 0, as a fact about single people: a group of 0 may have people, and a group "
-        "of 3 "
-        "none.",
+        "of 3 none.",
         "- Aus einer kleinen Zahl oder 0 nicht auf einzelne Menschen schließen: Eine Gruppe mit 0 kann Menschen "
-        "haben, und "
-        "eine mit 3 keine.",
+        "haben, und eine mit 3 keine.",
     ),
     (
         "- Do not subtract tables from each other to find people: the result is noise.",

@@ -13,9 +13,7 @@ from tacit.errors import printable
 from tacit.plan import VAGUE_FROM, WILD_FROM
 
 VAGUE = "too vague"
-VAGUE_NOTE = (
-    "Too vague: it may be nearly anything. Fewer columns (columns=[...]) or more ε tell more; to_dicts() has all."
-)
+VAGUE_NOTE = "Too vague: the number may be nearly anything. Ask fewer columns (columns=[...]) or spend more ε."
 STATISTICS = ("count", "mean", "std", "p25", "p50", "p75")
 # It joins a column and a statistic in the name of an aggregate; a statistic has none, so its last one is the join.
 _JOIN = " "

@@ -176,8 +176,7 @@ def _describe(output: Any, name: str = "x") -> OutputDescription:
     if parts is None:
         raise InvalidParameter(
             f"fn returned a {type(output).__name__}, but an audit compares only numbers, text, None, and lists, "
-            "dicts or arrays of these\nhint: return the part that an observer would see, e.g. a tuple of its "
-            "numbers"
+            "dicts or arrays of these\nhint: return the part that an observer would see, e.g. a tuple of its numbers"
         )
     label, inner = parts
     found = [_describe(part, place) for place, part in inner]

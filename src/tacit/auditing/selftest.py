@@ -119,10 +119,10 @@ def check_thresholds() -> str:
             raise SelfTestFailed(f"the table of the {law} law is missing")
         start = FROM - table.first
         found = tuple(table.thresholds[start : start + len(stored)])
-        _require(found == stored, f"the thresholds of the {law} law are not those that are stored")
+        _require(found == stored, f"the thresholds of the {law} law differ from the stored ones")
     counts, undecided = _enumerated()
     wanted = Counter({sign * value: count for value, count in ENUMERATED.items() for sign in (1, -1)})
-    _require(counts == wanted and undecided == UNDECIDED, "a law that was enumerated is not the exact one")
+    _require(counts == wanted and undecided == UNDECIDED, "an enumerated distribution differs from the exact one")
     strings = f"all {1 << 2 * ENUMERATED_BITS:,} strings follow one"
     return f"the tables of the Laplace and the Gaussian law are exact; {strings}"
 

@@ -13,8 +13,8 @@ def explain(
     *,
     epsilon: str = required("", "The loss, e.g. 1 or 0.1."),
     delta: str = option(help="The probability that the promise fails, e.g. 1e-6.", default="0"),
-    prior: list[str] | None = option(help="A belief before, e.g. 0.1; may be given often."),
-    group: list[int] | None = option(help="The size of a group; may be given often."),
+    prior: list[str] | None = option(help="A belief before the answer, e.g. 0.1; can be repeated."),
+    group: list[int] | None = option(help="The size of a group; can be repeated."),
 ) -> None:
     """Explain a guarantee: the most that an attacker could learn about a person.
 

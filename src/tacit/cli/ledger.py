@@ -91,7 +91,7 @@ def verify(*, ledger: LedgerPath = None) -> None:
 @with_options
 def export(
     *,
-    output: str | None = option("FILE", help="Where to; without it, to the screen."),
+    output: str | None = option("FILE", help="The file to write; the screen if left out."),
     ledger: LedgerPath = None,
     server: ServerAddress = None,
 ) -> None:
@@ -318,7 +318,7 @@ def certificate(
     file: str | None = argument("[FILE]", "With verify: the certificate.", default=None),
     *,
     registry: bool = flag(help="Write the fields of the public registry of deployments, as YAML.", name="--registry"),
-    output: str | None = option("FILE", help="Where to; without it, to the screen."),
+    output: str | None = option("FILE", help="The file to write; the screen if left out."),
     ledger: LedgerPath = None,
     server: ServerAddress = None,
 ) -> None:
@@ -349,7 +349,7 @@ def note(
     *,
     language: str = option("L", help="en or de.", default="en"),
     title: str | None = option("TEXT", help="The published table's title."),
-    output: str | None = option("FILE", help="Where to; without it, to the screen."),
+    output: str | None = option("FILE", help="The file to write; the screen if left out."),
     ledger: LedgerPath = None,
     server: ServerAddress = None,
 ) -> None:

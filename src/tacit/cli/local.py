@@ -76,7 +76,9 @@ def report(
     size: Size = None,
     between: Between = None,
     epoch: str = option("TEXT", help="The round these reports belong to.", default=""),
-    output: Path | None = option("FILE", help="Where to: .jsonl, .parquet or .bin; JSON lines on stdout if left out."),
+    output: Path | None = option(
+        "FILE", help="The file to write, .jsonl, .parquet or .bin; JSON lines on stdout if left out."
+    ),
 ) -> None:
     """Turn answers into reports: perturbed here, before anything is sent.
 
@@ -104,7 +106,7 @@ def estimate(
     format: str = option("table|json", help="How it is written.", default="table"),
     confidence: str = option("P", help="How often an interval holds the truth.", default="0.95"),
     plot: str | None = option("FILE", help="Also draw it, as .png, .svg or .html."),
-    fakes: str | None = option("SHARE", help="Also say how far this share of fakes could move a count."),
+    fakes: str | None = option("SHARE", help="Also print how far this share of fakes could move a count."),
     repeats: bool = flag(help="Count a repeated report every time.", name="--repeats"),
 ) -> None:
     """Estimate from reports what everyone answered, with intervals; a report counts once.

@@ -43,7 +43,7 @@ def serve(
     key: str | None = option("FILE", help="The certificate's key."),
     behind_proxy: bool = flag(help="A proxy encrypts: listen beyond this machine without TLS.", name="--behind-proxy"),
     host_names: list[str] | None = option(
-        "NAME", help="A name that clients use, such as a proxy's; again.", name="--host-names"
+        "NAME", help="A name that clients use, such as a proxy's; can be repeated.", name="--host-names"
     ),
     hold: str = option("T", help="When answers leave, for tables that declare no hold: 2s, 500ms.", default="2s"),
     turns: int = option("N", help="How many questions run at once.", default=8),

@@ -195,8 +195,7 @@ def scoring_of(model: Any, table: Table, target: str | None = None) -> Scoring:
     raise QueryRefused(
         f"a {type(model).__name__} predicts by running its code, which is never run on protected rows: it could "
         "carry them out\nhint: fit a model of tacit.learning; or write it as SQL: SqlModel('1 / (1 + EXP(4 - 0.1 "
-        "* age))',"
-        " target='income', positive='>50K'); or score it on public rows, with its own score"
+        "* age))', target='income', positive='>50K'); or score it on public rows, with its own score"
     )
 
 

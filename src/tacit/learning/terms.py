@@ -142,8 +142,7 @@ def unmatched(model: AdditiveModel) -> list[str]:
             found.append(
                 f"Almost no listed value of {feature.name} was found: about {others:,.0f} of "
                 f"{sum(shape.people):,.0f} people have a missing or another value. Are its keys written as they "
-                "are stored,"
-                " blanks and capitals included?"
+                "are stored, blanks and capitals included?"
             )
     return found
 

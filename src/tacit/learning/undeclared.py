@@ -128,7 +128,7 @@ class KnownColumns:
             if any(self._facts(name).between for name in self.names):
                 lines.append("values beyond a range count as its end; a range that you declare wins")
         if self.left_out:
-            lines.append(f"left out: {', '.join(self.left_out)}; no value of it is found to be had by enough people")
+            lines.append(f"left out: {', '.join(self.left_out)}; no value was found that enough people have")
         if self.unseen:
             lines.append(
                 f"left out: {', '.join(self.unseen)}; the range of its values is unclear at this ε: too few "

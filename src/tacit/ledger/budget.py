@@ -115,8 +115,7 @@ def check_delta(loss: Loss, *, population: int | None, accept_large_delta: bool)
     why = "without a declared population" if population is None else f"for a population of {population}"
     raise InvalidParameter(
         f"delta = {show(delta)} is above {show(most)} {why}: it is the probability that the promise fails, and "
-        "showing every row in the clear with that probability would keep it"
-        f"\nhint: give delta={show(most)} or less"
+        f"showing every row in the clear with that probability would keep it\nhint: give delta={show(most)} or less"
         + (", or population= if it is small" if population is None else "")
         + ", or accept it: accept_large_delta=True"
     )

@@ -194,8 +194,7 @@ def limit_cells(query: Query, groups: int | None) -> None:
         raise QueryRefused(
             f"{len(query.outputs)} aggregates for {counted} are too many for one question"
             f"\nhint: ask for fewer aggregates or groups; the limit is {CELLS_MAX:,} cells; a quantile takes "
-            f"{CELLS_OF['quantile']}, a variance {CELLS_OF['variance']} and a correlation "
-            f"{CELLS_OF['correlation']}"
+            f"{CELLS_OF['quantile']}, a variance {CELLS_OF['variance']} and a correlation {CELLS_OF['correlation']}"
         )
 
 

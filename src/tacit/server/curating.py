@@ -87,7 +87,7 @@ def add_curator_routes(app: FastAPI, desk: Desk, who: Who) -> None:
         reason = _reason({"reason": request.query_params.get("reason")}, person)
         return json_reply(await desk.aside(lambda: stop_token(desk, id, reason)))
 
-    let = "Let a person in, say anew what they may do, or end their time"
+    let = "Let a person in, change what they may do, or end their access"
     make = "Make a token for a person: only this reply contains its secret"
     give = "Set a budget from now on: grant, lower or revoke it"
     declare_one = "Declare a table, for life: as a line in the catalog would"

@@ -267,8 +267,7 @@ def link_of(server: PostgresServer) -> Link:
         raise QueryRefused(
             "this PostgreSQL server cannot be reached, or does not let this user into a database of that name; "
             "no charge was made\nhint: try the same address in psql, without its table=; a password may come "
-            "from PGPASSWORD,"
-            " ~/.pgpass or a service"
+            "from PGPASSWORD, ~/.pgpass or a service"
         ) from None
     try:
         link.settle()

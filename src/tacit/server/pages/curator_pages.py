@@ -79,7 +79,7 @@ class CuratorPages:
     ) -> list[dict[str, Any]]:
         """Set the same budget for a person on each of these tables, an entry each."""
         if not tables:
-            raise InvalidParameter("a budget is of one table\nhint: tick the tables that it is for")
+            raise InvalidParameter("a budget needs a table\nhint: tick the tables that it is for")
         record = {"analyst": str(form.get("name")).strip(), **_filled(form, "reason"), **amounts}
         return [curating.grant(self.desk, curator, {"table": table, **record}) for table in tables]
 

@@ -504,14 +504,10 @@ def _forgotten(task: "asyncio.Future[Any]") -> None:
 
 def _signing_in(problem: Problem) -> Problem:
     """Return a refusal of a token in this door's words."""
-    hint = "the user is your name in the ledger, and the password your token; the curator makes tokens"
-    found = _wrong_password() if problem.status == 401 else problem
-    return Problem(found.kind, found.status, found.detail, found.hint or hint)
-
-
-def _wrong_password() -> Problem:
     hint = "the user is your name in the ledger, and the password your token (tacit_...), which the curator makes"
-    return Problem("unauthorised", 401, "no valid token was given for this user", hint)
+    if problem.status == 401:
+        return Problem("unauthorised", 401, "no valid token was given for this user", hint)
+    return Problem(problem.kind, problem.status, problem.detail, problem.hint or hint)
 
 
 def _unencrypted() -> Problem:
