@@ -58,7 +58,7 @@ def table_in(text: str) -> "SqliteTable":
     """Return the table of a SQLite file that a text names, or refuse it with the reason."""
     found = _FILE.fullmatch(text)
     path, name = (text, None) if found is None else (found["path"], found["name"])
-    return _opened(path, name)
+    return _open_snapshot(path, name)
 
 
 def table_of(connection: sqlite3.Connection, name: str) -> "SqliteTable":
@@ -66,16 +66,16 @@ def table_of(connection: sqlite3.Connection, name: str) -> "SqliteTable":
     path = next((file for _, place, file in connection.execute("PRAGMA database_list") if place == "main"), "")
     if not path:
         raise QueryRefused("this SQLite database is in memory\nhint: give a file, or the rows as a frame")
-    return _opened(str(path), name)
+    return _open_snapshot(str(path), name)
 
 
-def _opened(path: str, name: str | None) -> "SqliteTable":
+def _open_snapshot(path: str, name: str | None) -> "SqliteTable":
     if not os.path.isfile(path):
         raise QueryRefused(f"no file exists at {path!r}\nhint: give the path of a SQLite file, and its table")
     path = os.path.realpath(path)
     try:
         with closing(_connected(path)) as connection:
-            found = _found(connection, path, name)
+            found = _chosen_table(connection, path, name)
     except QueryRefused:
         raise
     except Exception:  # noqa: BLE001 - its text may quote a cell
@@ -94,7 +94,9 @@ def _connected(path: str) -> sqlite3.Connection:
     return connection
 
 
-def _found(connection: sqlite3.Connection, path: str, name: str | None) -> tuple[str, tuple[tuple[str, str, int], ...]]:
+def _chosen_table(
+    connection: sqlite3.Connection, path: str, name: str | None
+) -> tuple[str, tuple[tuple[str, str, int], ...]]:
     """Return a table's name, and its columns with their declared types and how they are generated."""
     stored = [
         (each.decode(), kind, (made or b"").decode())
@@ -134,7 +136,7 @@ class SqliteTable:
     def refuse_changes(self) -> None:
         """Refuse if the table is gone, or has other columns than when it was opened; reads no row."""
         try:
-            found = _opened(self.path, self.name)
+            found = _open_snapshot(self.path, self.name)
         except QueryRefused:
             raise QueryRefused(
                 f"'{self.name}' of {self.path!r} is gone or cannot be read any more, so no charge was made"
@@ -155,7 +157,7 @@ class SqliteTable:
                 if self._held is None:
                     self._held = _connected(self.path)
                     self._held.execute("BEGIN")
-                    if _found(self._held, self.path, self.name)[1] != self.columns:
+                    if _chosen_table(self._held, self.path, self.name)[1] != self.columns:
                         raise TypeError("the table is not as it was when it was opened")
                 yield
             finally:
