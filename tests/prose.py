@@ -64,7 +64,7 @@ HABITS = (
         6.5,
         4.2,
     ),
-    Habit("begins with 'It', 'They', 'One', 'That'", r"^(?:It|They|Them|Those|These|One|Each|That)\s", 6.4, 12.4),
+    Habit("begins with 'It', 'They', 'One', 'That'", r"^(?:It|They|Them|Those|These|One|Each|That)\s", 6.5, 12.4),
     Habit(
         "'where' for 'if' or 'when'",
         r"(?:^|[,;]\s|\s)where\s(?:it|they|there|nobody|nothing|no|a|the|one|that|these|this|somebody|memory|enough)\b",

@@ -119,7 +119,7 @@ RANDOM_MODULES = ("random", "numpy.random", "np.random")
 FACE_NAMES_MAX = {
     "accounting": 34,  # the textbook's sigma, for lessons
     "asking": 39,  # an answer's columns; facts learned ahead; commands open tables; a server reads trees; models pay
-    "answer": 41,  # rehearsals; promises; foreseen moments; as JSON; on a page; what a ledger keeps; terms of intervals
+    "answer": 40,  # rehearsals; promises; foreseen moments; as JSON; on a page; what a ledger keeps; terms of intervals
     "auditing": 9,  # models too
     "engine": 12,  # relations, public tables, engines by the source, rows coded; a server waits for compiled loops
     "forecast": 16,  # what is foreseen to be of no use; what would be closer; goals of several questions
@@ -128,7 +128,7 @@ FACE_NAMES_MAX = {
     "local": 24,
     "noise": 29,
     "pictures": 29,  # pages draw without a file, in the page's theme and narrow; channels of fields
-    "plan": 112,  # pairs; counts that run on; levels; found groups; several questions; what models read, lack; chosen
+    "plan": 113,  # pairs; why a noise; counts that run on; levels; found groups; several questions; what models read, lack; chosen
     "privacy": 38,
     "query": 123,  # windows; SQL; marginals, others; questions as JSON; relations, joins, asides
     "release": 9,  # keys as facts keep them; a choice among sums too; a round of learning is integers without a table

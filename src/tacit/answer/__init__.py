@@ -18,7 +18,6 @@ from tacit.answer.text import (
     amounts,
     cells,
     closing_lines,
-    instead_words,
     kept_lines,
     kept_text,
     least_shown,

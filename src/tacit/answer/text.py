@@ -23,7 +23,7 @@ from tacit.answer.disclosure import LEARN_MORE, allowed_for, is_of_people, left_
 from tacit.answer.totals import ADDED_UP
 from tacit.errors import printable
 from tacit.numbers import brief
-from tacit.plan import Plan, smallest_shown
+from tacit.plan import Plan, noise_line, smallest_shown
 from tacit.query import PostProcessing
 from tacit.release import NoisyTable
 
@@ -180,8 +180,8 @@ def question_notes(plan: Plan, after: PostProcessing) -> tuple[str, ...]:
         each = "its groups and rows" if plan.keys else "its rows"
         verb = "is" if len(names) == 1 else "are"
         notes.append(f"{named(names)} {verb} of people: each {plan.unit} counts once, shared evenly by {each}.")
-    if plan.instead_of is not None:
-        notes.append(instead_words(plan))
+    if line := noise_line(plan):
+        notes.append(line)
     return tuple(notes)
 
 
@@ -224,13 +224,6 @@ def least_shown(plan: Plan) -> int:
     if plan.threshold is not None:
         return plan.threshold.least
     return ceil(smallest_shown(plan.found_by))
-
-
-def instead_words(plan: Plan) -> str:
-    """Return why the plan does not use the noise with the smaller error."""
-    names = {"laplace": "Laplace", "gaussian": "Gaussian"}
-    used, other = names[plan.noise], names[plan.instead_of or plan.noise]
-    return f"{used} noise: {other} noise would err less, but the budget has no room for it at this ε."
 
 
 ROWS_SHOWN = 60

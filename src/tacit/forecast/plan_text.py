@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from tacit.accounting import for_group, meaning_line
-from tacit.answer import ScaledOutput, filter_line, instead_words, is_scaled, least_shown
+from tacit.answer import ScaledOutput, filter_line, is_scaled, least_shown
 from tacit.forecast.target import (
     ForeseenError,
     depends_on,
@@ -41,6 +41,7 @@ from tacit.plan import (
     Sum,
     Vector,
     WantedFact,
+    noise_line,
 )
 from tacit.privacy import Loss, PureLoss, StaircaseNoise
 from tacit.query import after_in_words, name_of
@@ -67,8 +68,8 @@ def plan_in_words(plan: Plan, confidence: Fraction = Fraction(95, 100), *, path:
     lines = [f"Plan for {plan.table}: free, and no row is read.", *_reading(plan), *_groups(plan)]
     if path is not None:
         lines.append(f"Engine: {PATHS[path]}.")
-    if plan.instead_of is not None:
-        lines.append(instead_words(plan))
+    if line := noise_line(plan):
+        lines.append(line)
     for number, release in enumerate(plan.releases, 1):
         is_vector = release.parts[0].kind == "scaled"
         lines.extend((scaled_release if is_vector else _release)(number, release, plan))

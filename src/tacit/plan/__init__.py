@@ -106,6 +106,7 @@ from tacit.plan.planner import (
     PlannedTogether,
     make_plan,
     make_spend,
+    noise_line,
     plan_of_other_noise,
     plan_with_room,
     plans_of_noise,

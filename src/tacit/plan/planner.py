@@ -273,6 +273,14 @@ def plan_of_other_noise(query: Query, declaration: Declaration, plan: Plan, fact
     return replace(found, spend=plan.spend, instead_of=plan.noise)
 
 
+def noise_line(plan: Plan) -> str:
+    """Return why a plan does not use the noise with the smaller error; empty if it does."""
+    if plan.instead_of is None:
+        return ""
+    used, other = plan.noise.capitalize(), plan.instead_of.capitalize()
+    return f"{used} noise: {other} noise would err less, but the budget has no room for it at this ε."
+
+
 def _declared_bounds(query: Query, declaration: Declaration, listed: object) -> tuple[int, int]:
     """Return how many rows in a group and how many groups one unit may have; refuse where a bound is missing."""
     if isinstance(declaration.unit, RowUnit):
