@@ -128,7 +128,7 @@ FACE_NAMES_MAX = {
     "local": 24,
     "noise": 29,
     "pictures": 29,  # pages draw without a file, in the page's theme and narrow; channels of fields
-    "plan": 113,  # pairs; why a noise; counts that run on; levels; found groups; several questions; what models read, lack; chosen
+    "plan": 113,  # pairs; counts that run on; levels; found groups; several questions; noise
     "privacy": 38,
     "query": 123,  # windows; SQL; marginals, others; questions as JSON; relations, joins, asides
     "release": 9,  # keys as facts keep them; a choice among sums too; a round of learning is integers without a table
