@@ -18,7 +18,6 @@ from tests.server.test_postgres_tools import Tools, tools  # noqa: F401 - a fixt
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("tools of PostgreSQL")]
 
-HOME = PROJECT / ".peers" / "superset"
 # what the wheel of this version does not name, or names without the limit that it needs
 PACKAGES = ("apache-superset==6.1.0", "flask-caching<2.4", "psycopg2-binary", "rich", "cachetools")
 CONFIGURATION = """
@@ -74,18 +73,24 @@ print("found " + json.dumps(found), flush=True)
 """
 
 
+def own_python(name: str, packages: tuple[str, ...]) -> Path:
+    """The Python of an environment of a tool's own; the test is skipped where it cannot be installed."""
+    home = PROJECT / ".peers" / name
+    python, stamp = home / "bin" / "python", home / "installed.txt"
+    if not stamp.exists() or stamp.read_text() != repr(packages):
+        subprocess.run([sys.executable, "-m", "venv", "--clear", str(home)], check=True)
+        pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages]
+        done = subprocess.run(pip, capture_output=True, text=True, check=False)
+        if done.returncode:
+            pytest.skip(f"{name} cannot be installed here, so it was not tried: {done.stderr[-300:]}")
+        stamp.write_text(repr(packages))
+    return python
+
+
 @pytest.fixture(scope="module")
 def superset(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
     """Superset's Python and the variables that it needs, with a metadata database of this test's own."""
-    python = HOME / "bin" / "python"
-    stamp = HOME / "installed.txt"
-    if not stamp.exists() or stamp.read_text() != repr(PACKAGES):
-        subprocess.run([sys.executable, "-m", "venv", "--clear", str(HOME)], check=True)
-        pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *PACKAGES]
-        done = subprocess.run(pip, capture_output=True, text=True, check=False)
-        if done.returncode:
-            pytest.skip(f"Superset cannot be installed here, so it was not tried: {done.stderr[-300:]}")
-        stamp.write_text(repr(PACKAGES))
+    python = own_python("superset", PACKAGES)
     folder = tmp_path_factory.mktemp("superset")
     (folder / "superset_config.py").write_text(CONFIGURATION.format(folder=folder, secret=os.urandom(32).hex()))
     own = {"SUPERSET_CONFIG_PATH": str(folder / "superset_config.py"), "SUPERSET_HOME": str(folder)}
