@@ -6,7 +6,8 @@ A map of all rooms, in the order of an answer:
 - `cli` is the `tacit` command, which does the same in a terminal.
 - `server` takes questions over HTTP; `remote` asks there. `json_wire` is how they travel, with their
   `options`; `hold` is when answers leave.
-- `tables` holds a table's declaration (what is protected, what is public) and its source of rows.
+- `tables` holds a table's declaration (what is protected, what is public) and its source of rows;
+  `catalog_file` reads them from a curator's `tacit.toml`.
 - `query` reads SQL or Python into one tree.
 - `plan` decides bounds, sensitivities, noise and cost, from public facts only.
 - `forecast` predicts errors and costs before anything is asked.

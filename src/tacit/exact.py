@@ -221,14 +221,16 @@ def added_to_levels(
 
 
 def all_groups(exact_tables: Iterable[ExactTable]) -> ExactTable:
-    """Return one exact table of groups that come in several, whose levels are added up over all of them."""
+    """Return one exact table of groups that come in several; the totals of the whole are in one of these."""
     exact_each = list(exact_tables)
     if len(exact_each) == 1:
         return exact_each[0]
     names = {name for exact in exact_each for name in exact.sums}
     exact_sums = {name: [value for exact in exact_each for value in exact.sums[name]] for name in sorted(names)}
+    drawn = {column for exact in exact_each for column in exact.values}
+    exact_values = {column: GroupedSteps.together(exact.values[column] for exact in exact_each) for column in drawn}
     exact_totals = next((exact.totals for exact in exact_each if exact.totals), {})
-    return ExactTable([key for exact in exact_each for key in exact.keys], exact_sums, totals=exact_totals)
+    return ExactTable([key for exact in exact_each for key in exact.keys], exact_sums, exact_values, exact_totals)
 
 
 def with_values_of(plan: Plan, exact_scaled: ExactTable, exact_drawn: ExactTable) -> ExactTable:

@@ -41,7 +41,7 @@ from tacit.engine.relation import (
 )
 from tacit.engine.scaled_relation import profile_table, question_of_profiles, scaled_table
 from tacit.errors import EngineError
-from tacit.exact import ExactIntegers, ExactTable, GroupedSteps, key_name, sum_names, with_values_of
+from tacit.exact import ExactIntegers, ExactTable, all_groups, key_name, sum_names, with_values_of
 from tacit.memory import memory_limit, refuse_without_folder, spill_folder
 from tacit.plan import CodedPlan, Plan, RunningPlan
 from tacit.query import Scalar, columns_of
@@ -170,7 +170,7 @@ class EmbeddedEngine:
             yield
 
     def aggregate(self, plan: Plan, salt: str) -> ExactTable:
-        return joined(list(self.parts(plan, salt)))
+        return all_groups(self.parts(plan, salt))
 
     def parts(self, plan: Plan, salt: str) -> Generator[ExactTable, None, None]:
         """Yield each group's exact sums: nearly always one table, but several if memory is short and keys are found."""
@@ -333,18 +333,6 @@ def columns_named(plan: Plan) -> frozenset[str]:
     read = [plan.where, *(key.expression for key in keys)]
     read += [*(each.expression for each in plan.measured), *(each.expression for each in plan.distincts)]
     return frozenset().union(*map(columns_of, read))
-
-
-def joined(parts: Sequence[ExactTable]) -> ExactTable:
-    """Return the groups of several tables as one table."""
-    if len(parts) == 1:
-        return parts[0]
-    keys = [key for part in parts for key in part.keys]
-    names, drawn = {name for part in parts for name in part.sums}, {index for part in parts for index in part.values}
-    sums = {name: [value for part in parts for value in part.sums[name]] for name in sorted(names)}
-    values = {index: GroupedSteps.together(part.values[index] for part in parts) for index in drawn}
-    totals = {name: total for part in parts for name, total in part.totals.items()}
-    return ExactTable(keys, sums, values, totals)
 
 
 def is_digest(part: Any) -> bool:

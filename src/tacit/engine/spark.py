@@ -19,7 +19,7 @@ import numpy as np
 
 from tacit.engine.coded_rows import CodedRows
 from tacit.engine.cutting import Piece
-from tacit.engine.engine import EmbeddedEngine, ExecutionPath, is_digest, joined, log, raise_if_failed, recording
+from tacit.engine.engine import EmbeddedEngine, ExecutionPath, is_digest, log, raise_if_failed, recording
 from tacit.engine.part import CODED, EXACT, SEEN, TEXTS, added_parts, block_from_bytes, from_bytes
 from tacit.engine.task import (
     PIECES_SQL,
@@ -37,7 +37,7 @@ from tacit.engine.task import (
     versions,
 )
 from tacit.errors import QueryRefused
-from tacit.exact import ExactIntegers, ExactTable, with_values_of
+from tacit.exact import ExactIntegers, ExactTable, all_groups, with_values_of
 from tacit.memory import refuse_without_folder
 from tacit.plan import CodedPlan, Plan, RunningPlan
 from tacit.tables import Source, SparkTable
@@ -94,7 +94,7 @@ class SparkEngine:
                     self._frames.clear()
 
     def aggregate(self, plan: Plan, salt: str) -> ExactTable:
-        return joined(list(self.parts(plan, salt)))
+        return all_groups(self.parts(plan, salt))
 
     def parts(self, plan: Plan, salt: str) -> Generator[ExactTable, None, None]:
         """Yield the exact table, in one part: the driver holds all groups."""

@@ -102,19 +102,15 @@ def _add_parts(
 
     count = vectors.shape[1]
     shapes = (shape, (count, 2), (count, BINS if task == "profiled" else 0))
-    whole: list[NDArray[Any]] = [np.zeros(each, dtype=np.int64) for each in shapes]
-    now, added = [np.zeros(each, dtype=np.int64) for each in shapes], 0
     cell_of, base = np.full(shape[0], -1, dtype=np.int64), np.zeros(1, dtype=np.int64)
-    for rows in parts:
-        if added + len(rows) > summing.ROWS_AT_ONCE:
-            whole, added = [one.astype(object) + other for one, other in zip(whole, now, strict=True)], 0
-            for each in now:
-                each[:] = 0
-        added += len(rows)
-        bits, kind = summing.bits_for(len(rows)), getattr(loops, task.upper())
+    kind = getattr(loops, task.upper())
+
+    def add(rows: summing.Rows, *now: NDArray[np.int64]) -> None:
+        bits = summing.bits_for(len(rows))
         if not loops.sum_vectors(rows, summing.PART_BITS, bits, rule, kind, vectors, cell_of, base, loops.Result(*now)):
             raise coding.OverMemory
-    return tuple(one + other for one, other in zip(whole, now, strict=True))
+
+    return summing.sums_of(parts, shapes, add)
 
 
 def _as_array(asked: Asked, columns: summing.Columns) -> NDArray[np.int64]:

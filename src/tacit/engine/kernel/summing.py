@@ -281,18 +281,29 @@ def _sum_parts(
         loops.sum_rows(*few, PART_BITS, 0, rule, sums)
         return sums
 
+    def add(rows: Rows, sums: NDArray[np.int64]) -> None:
+        loops.sum_rows(rows, np.array([0, len(rows)]), PART_BITS, bits_for(len(rows)), rule, sums)
+
     def work(parts: Iterator[Rows]) -> NDArray[Any]:
-        total: NDArray[Any] = np.zeros(shape, dtype=np.int64)
-        sums, added = np.zeros(shape, dtype=np.int64), 0
-        for rows in parts:
-            if added + len(rows) > ROWS_AT_ONCE:
-                total, added = total.astype(object) + sums, 0
-                sums[:] = 0
-            added += len(rows)
-            loops.sum_rows(rows, np.array([0, len(rows)]), PART_BITS, bits_for(len(rows)), rule, sums)
-        return np.asarray(total + sums)
+        return sums_of(parts, [shape], add)[0]
 
     return added_up(over_parts(runs, threads, work), runs)
+
+
+def sums_of(
+    parts: Iterable[Rows], shapes: Sequence[tuple[int, ...]], add: Callable[..., None]
+) -> tuple[NDArray[Any], ...]:
+    """Return what `add` adds up of the rows of all parts, in tables of these shapes; none of them wraps."""
+    whole: list[NDArray[Any]] = [np.zeros(shape, dtype=np.int64) for shape in shapes]
+    sums, added = [np.zeros(shape, dtype=np.int64) for shape in shapes], 0
+    for rows in parts:
+        if added + len(rows) > ROWS_AT_ONCE:
+            whole, added = [total.astype(object) + some for total, some in zip(whole, sums, strict=True)], 0
+            for some in sums:
+                some[:] = 0
+        added += len(rows)
+        add(rows, *sums)
+    return tuple(total + some for total, some in zip(whole, sums, strict=True))
 
 
 def over_parts(runs: Runs, threads: int, work: Callable[[Iterator[Rows]], Found]) -> list[Found]:
