@@ -121,6 +121,17 @@ def test_rows_from_before_a_column_was_added_are_null_in_it(stored):
     assert bounded_table(table.sum("height", between=(0, 9))).sums["total_0"] == [21]
 
 
+@pytest.mark.parametrize(("day", "kind"), [(3_000_000, pa.date32()), (4 * 10**17, pa.timestamp("us"))])
+def test_a_partition_of_a_day_beyond_pythons_opens_as_any_other(tmp_path, day, kind):
+    """Whether a table opens would tell of one row; its cell is NULL, as in a file."""
+    rows = ROWS.set_column(4, "day", pa.array([0, 0, 0, 1, 1, 1, 1], kind))
+    one_more = ROWS.slice(0, 1).set_column(4, "day", pa.array([day], kind))
+    write_deltalake(str(tmp_path / "visits"), pa.concat_tables([rows, one_more]), partition_by=["day"])
+    table = protected(str(tmp_path / "visits"), **BOUNDS)
+    assert bounded_table(table.count()).sums["rows"] == [7]
+    assert bounded_table(table.where("day IS NOT NULL").count()).sums["rows"] == [6]
+
+
 def test_an_empty_table_is_a_table_like_another(tmp_path, catalog):
     write_deltalake(str(tmp_path / "visits"), ROWS.slice(0, 0))
     for source in (str(tmp_path / "visits"), catalog.create_table("care.visits", ROWS.schema)):

@@ -28,7 +28,6 @@ from tacit.tables.source import Source, described
 # What a reader of Delta must understand, of which we do.
 FEATURES = frozenset({"deletionVectors", "timestampNtz", "typeWidening", "v2Checkpoint", "vacuumProtocolCheck"})
 LOOKED_FOR_MOST = 16  # files, before a charge
-NO_VALUES: Mapping[str, Any] = {}
 NO_ROWS = np.array([], np.int64)
 # The rows of a file that are deleted, by their number in it.
 Deleted = Callable[[], Mapping[str, Any]]
@@ -131,7 +130,8 @@ class LakeTable:
     def _cells(self, name: str, of: LakeFile, batch: pa.RecordBatch, stored: str | None) -> pa.Array:
         kind = _handed_type(self.schema.field(name).type)
         if stored is None:
-            return pa.repeat(pa.scalar(of.values.get(name), kind), len(batch))
+            value = of.values.get(name)
+            return pa.repeat(value.cast(kind) if isinstance(value, pa.Scalar) else pa.scalar(value, kind), len(batch))
         cells = batch.column(stored)
         while pat.is_dictionary(cells.type):
             cells = cells.dictionary_decode()
@@ -233,13 +233,16 @@ def _delta(source: Any, words: str) -> LakeTable:
     place: str = table.table_uri
     added = pa.table(table.get_add_actions())
     paths = [unquote(path) for path in added["path"].to_pylist()]  # the log writes them as in an address
-    parts = added["partition"].to_pylist() if "partition" in added.column_names else [NO_VALUES] * len(paths)
+    # values of rows, so not as Python's: its dates end where a row's need not, and no row decides whether a table opens
+    no_parts = pa.array([{}] * len(paths), pa.struct([]))
+    parts = added["partition"].combine_chunks() if "partition" in added.column_names else no_parts
+    named = [(each.name, parts.field(each.name)) for each in parts.type]
     sizes = dict(zip(paths, added["size_bytes"].to_pylist(), strict=True))
     options = getattr(table, "_storage_options", None)
     files = pa_fs.PyFileSystem(DeltaStorageHandler(place, options, sizes))
     found = [
-        LakeFile(path, partial(files.open_input_file, path), part)
-        for path, part in sorted(zip(paths, parts, strict=True), key=str)
+        LakeFile(path, partial(files.open_input_file, path), {name: cells[at] for name, cells in named})
+        for path, at in sorted(zip(paths, range(len(paths)), strict=True))
     ]
 
     def deleted() -> dict[str, Any]:
