@@ -1,4 +1,7 @@
-"""Tables of 0, 1 and 2 units behind a server: no reply, log line or entry has other words, or another shape."""
+"""Tables of 0, 1 and 2 units behind a server: no reply, log line or entry has other words, or another shape.
+
+Each is asked over HTTP and by PostgreSQL's protocol.
+"""
 
 import json
 import re
@@ -7,7 +10,8 @@ from typing import Any
 
 from tacit_gauntlet.frame.case import Evidence, Size, case
 from tacit_gauntlet.stage.empty_tables import in_words
-from tacit_gauntlet.stage.server import logs_kept, servers, token_of
+from tacit_gauntlet.stage.postgres_lines import Line, at_the_door
+from tacit_gauntlet.stage.server import Server, logs_kept, servers, token_of
 from tacit_gauntlet.stage.table import all_frozen
 
 TABLE = "/api/v1/tables/t"
@@ -27,6 +31,8 @@ REQUESTS: tuple[tuple[str, str, Any], ...] = (
     *(("GET", path, None) for path in (TABLE, f"{TABLE}/budget", "/api/v1/ledger", "/metrics", "/health")),
 )
 FORMS = ("/certificate", ".csv")
+SPENDS = {"options": "-c tacit.epsilon=0.002 -c tacit.accept_noise=true"}
+STATEMENTS = (*(sql.replace("FROM t", "FROM public.t") for sql in ASKED), f"EXPLAIN {ASKED[0]}", "SELECT x FROM t")
 NAMED_ANEW = re.compile(r'"id":"[^"]*"')  # each request in the log
 
 
@@ -51,7 +57,22 @@ def _seen_of(people: int) -> list[tuple[Any, ...]]:
         replies = [server.send(method, path, token, body) for method, path, body in REQUESTS]
         answers = [entry.number for entry in server.ledger.entries() if entry.kind == "answer"]
         replies += [server.send("GET", f"/api/v1/answers/{each}{form}", token) for each in answers for form in FORMS]
+        lines = _lines_of(server, token)
         kept = [(entry.kind, sorted(entry.record)) for entry in server.ledger.entries()]
         logged = in_words(NAMED_ANEW.sub("", log.getvalue()))
     told = [(each.status, each.seconds, sorted(each.headers), in_words(each.body.decode())) for each in replies]
-    return [*told, *kept, (json.dumps(logged),)]
+    return [*told, *lines, *kept, (json.dumps(logged),)]
+
+
+def _lines_of(server: Server, token: str) -> list[tuple[Any, ...]]:
+    """Return the kinds and words of all messages of PostgreSQL's door; of a row of an answer, that it is there."""
+
+    async def script(door: Any) -> list[tuple[Any, ...]]:
+        line = Line(door).open()
+        await line.sign_in("ada", token, **SPENDS)
+        replies = [reply for sql in STATEMENTS for ask in (line.ask, line.prepare) for reply in await ask(sql)]
+        line.close()
+        return [(kind, "" if kind == b"D" else in_words(body.decode("latin-1"))) for kind, body in replies]
+
+    found: list[tuple[Any, ...]] = at_the_door(server, script)
+    return found
