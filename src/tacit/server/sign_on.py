@@ -106,7 +106,8 @@ class Provider:
     def _admitted(self, claims: Mapping[str, Any]) -> Person:
         name = claims.get(self.declared.claim)
         is_text = isinstance(name, str) and 0 < len(name) <= NAME_CHARACTERS_MAX and name.isprintable()
-        if not is_text or (self.declared.claim == "email" and claims.get("email_verified") is False):
+        verified = claims.get("email_verified", True)  # some providers write it as a text, and some do not write it
+        if not is_text or (self.declared.claim == "email" and verified not in (True, "true")):
             raise unauthorised()
         return self.named(str(name))
 

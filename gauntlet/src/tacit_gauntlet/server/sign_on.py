@@ -58,6 +58,8 @@ def forged_tokens(_: Size) -> Evidence:
             "no name": made.token(email=None),
             "a list of names": made.token(email=["ada"]),
             "an address that is not verified": made.token(email_verified=False),
+            "the same as a text": made.token(email_verified="false"),
+            "the same as a number": made.token(email_verified=0),
         }
         through = [name for name, token in wrong.items() if _status(server, token) not in (401, 429)]
         refused = [name for name, token in right.items() if _status(server, token) != 200]
