@@ -16,6 +16,8 @@ from tacit.noise import Keystream
 
 MEGABYTES = 2.0
 TO_MEASURE = 0.9
+# A fit that starts at the one before must go on until one more table is felt.
+GRADIENT = 0.1
 
 
 def rho_of(epsilon: float, delta: float) -> float:
@@ -96,7 +98,7 @@ def _fit(
     noisy: dict[tuple[int, ...], tuple[np.ndarray, float]], sizes: list[int], start: np.ndarray | None
 ) -> tuple[Field, np.ndarray]:
     tables = [NoisyCounts(table, counts, sigma) for table, (counts, sigma) in noisy.items()]
-    return fitted(sizes, tables, _total(noisy), start=start)
+    return fitted(sizes, tables, _total(noisy), start=start, gradient=GRADIENT)
 
 
 def _fits(

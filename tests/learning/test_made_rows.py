@@ -1,6 +1,7 @@
 """Made-up rows: charged once, made of noisy tables alone, in the columns' own types, and close where noise is small."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from itertools import combinations
@@ -114,6 +115,13 @@ def test_a_crosstab_has_the_noisy_counts_and_their_error(close):
     turned = close.crosstab("ok", "ward")
     assert turned.to_arrow().num_rows == len(found.labels[1])
     assert "±" in str(found)
+
+
+def test_gaps_are_printed(close):
+    assert "33% of kind come out as missing" in str(close)  # a third has no value
+    assert "of ward" not in str(close)
+    found = replace(close, learned_="learned once: ...\nleft out: note, name; no value of it is found")
+    assert "Left out: note, name. Declare keys, ranges or types" in str(found)
 
 
 @pytest.mark.parametrize("count", [0, 1, 2])

@@ -43,6 +43,7 @@ def fitted(
     *,
     possible: Mapping[Clique, Flags] | None = None,
     start: Floats | None = None,
+    gradient: float = GRADIENT,
 ) -> tuple[Field, Floats]:
     """Return the field of noisy tables, and its parameters, from which a fit of more tables can start."""
     barred = {columns: np.where(allowed, 0.0, IMPOSSIBLE).ravel() for columns, allowed in (possible or {}).items()}
@@ -56,7 +57,7 @@ def fitted(
         start = np.concatenate([_logarithms(counts, each) for counts, each in zip(agreed, tables, strict=True)])
     begin = np.r_[start, np.zeros(len(wanted) - len(start))]
     hill = _Hill(sums, wanted, SLACK * np.concatenate(sigmas) / people, np.concatenate([wanted[:0], *barred.values()]))
-    found = least(hill, begin)
+    found = least(hill, begin, gradient)
     return Field(tree, sums.in_order(sums.laws(np.r_[found, hill.barred])[1])), found
 
 
@@ -117,12 +118,12 @@ class _Hill:
         return height, expected - self.wanted + pull, scale
 
 
-def least(hill: _Hill, at: Floats) -> Floats:
+def least(hill: _Hill, at: Floats, gradient: float) -> Floats:
     """Minimise a smooth convex function, and return the point: L-BFGS with a diagonal scale."""
     height, slope, scale = hill.at(at)
     moves: list[tuple[Floats, Floats, float]] = []
     for _ in range(STEPS_MOST):
-        if np.abs(slope).sum() < GRADIENT:
+        if np.abs(slope).sum() < gradient:
             break
         direction = _direction(slope, moves, scale)
         descent = float(slope @ direction)

@@ -287,8 +287,13 @@ def _made_column(name: str, facts: ColumnFacts, table: Table, between: Range | N
         return _column_of_times(name, facts, table, between)
     if facts.keys is None and facts.type == "text":
         raise QueryRefused(
-            f"'{name}' is text without public keys: made-up rows cannot have ids or free text\nhint: declare its keys,"
-            f" columns={{'{name}': {{'keys': [...]}}}}, or leave it out of columns"
+            f"'{name}' is text without public keys: made-up rows cannot have ids or free text\nhint: "
+            + (
+                "declare its type, since the columns of a CSV file are text until then:"
+                f" columns={{'{name}': {{'type': 'float'}}}}"
+                if facts.between is not None
+                else f"declare its keys, columns={{'{name}': {{'keys': [...]}}}}, or leave it out of columns"
+            )
         )
     if facts.keys is not None and len(facts.keys) > LISTED_MOST:
         raise QueryRefused(

@@ -34,6 +34,8 @@ from tacit.privacy import ApproximateLoss
 ROWS_MOST = 10**9
 # How often rows that break a rule are drawn again.
 TRIES = 50
+# A column is said to come out as missing if more of its rows than this do.
+GAP = 0.2
 # A printed crosstab has this many columns at most.
 COLUMNS_SHOWN = 12
 
@@ -265,9 +267,25 @@ class MadeRows:
             f"Made-up rows of {', '.join(self.columns)}: about {self.people:,} people, {pairs} of"
             f" {len(self.state_.design.pairs)} pairs of columns measured.\n"
             f"Good for averages and models; not for rare people, extremes or joins. made.report() shows the errors.\n"
-            f"Spent {self.loss_}; all rows and tables of it are free.",
+            f"{self._gaps()}Spent {self.loss_}; all rows and tables of it are free.",
             keeping="\n",
         )
+
+    def _gaps(self) -> str:
+        """Return which columns were left out, and which come out as missing more often than their keys."""
+        state, lines = self.state_, []
+        if "left out: " in self.learned_:
+            names = self.learned_.split("left out: ", 1)[1].split(";")[0]
+            lines.append(
+                f"Left out: {names}. Declare keys, ranges or types: the columns of a CSV file are text until then."
+            )
+        for at, column in enumerate(state.design.columns):
+            gone = 0.0 if column.is_binned else float(state.field.table((at,))[state.bins[at][-1]])
+            if gone > GAP and state.bins[at][-1] not in state.bins[at][:-1]:
+                lines.append(
+                    f"{gone:.0%} of {column.name} come out as missing: no value, or none that is listed or found."
+                )
+        return "".join(f"{line}\n" for line in lines)
 
 
 @dataclass(frozen=True, repr=False)

@@ -23,7 +23,7 @@ PAIR_WEIGHT = 1 << 10
 CELLS_LEAST, CELLS_MOST = 6_000, 60_000
 USUAL_PAIRS, CLEAR_CUBED = 36, 60_000
 # Pairs with the target count this many times.
-TARGET_TIMES = 2.0
+TARGET_TIMES = 4.0
 
 
 @dataclass(frozen=True, eq=False)
