@@ -17,15 +17,17 @@ from typing import Any
 FOLDER = Path(__file__).resolve().parent
 sys.path.insert(0, str(FOLDER.parent))
 
-NOT_SUBJECTS = {"run", "measure", "orders", "engines_spark", "synthetic_aim", "__init__"}
+NOT_SUBJECTS = {"run", "measure", "orders", "engines_spark", "synthetic_aim", "population_page", "__init__"}
 # These take many minutes: they run where they are named.
 ONLY_NAMED = {
     "answers",
+    "clusters",
     "engines_large",
     "learning",
     "learning_large",
     "learning_linear",
     "learning_terms",
+    "population",
     "server_clock",
     "synthetic",
 }

@@ -204,6 +204,7 @@ WORDS = {
     "learn": "which share of ε learns the bounds that nobody gave; the usual one where left out. With a filter, "
     "'reuse' takes those of the whole table and 'fresh' learns its own. False refuses instead of learning",
     "consistent": "post-processing: counts at or above 0, values within their range",
+    "about": '"table", or "population": then intervals have the sampling error too, of a simple random sample',
     "accept_noise": "answer also what is foreseen to be mostly noise; it is refused before its charge otherwise",
     "analyst": "who asks: budgets can be granted for each analyst",
     "request_id": "an id of your own, so that a retry is not a second charge",

@@ -169,3 +169,40 @@ def test_several_comparisons_are_adjusted_by_holms_method():
     assert [each.adjusted for each in again] == [each.adjusted for each in found]
     assert all(each.pvalue <= each.adjusted <= 1 for each in found)
     assert min(each.adjusted for each in found) == min(1.0, 3 * min(each.pvalue for each in found))
+
+
+def test_a_question_about_the_population_asks_for_the_spread_beside_the_mean():
+    table = people()
+    found = table.group_by("sex").agg(m=tacit.mean("income"), share=tacit.mean("moved")).answer(2, about="population")
+    question = table.group_by("sex").agg(m=tacit.mean("income"), share=tacit.mean("moved"), s=tacit.std("income"))
+    by_hand = question.answer(2).population().to_dicts()
+    for mine, other in zip(found.to_dicts(), by_hand, strict=True):
+        for name in ("m", "share"):  # as wide as if the spread was asked by hand
+            widths = [row[f"{name}_high"] - row[f"{name}_low"] for row in (mine, other)]
+            assert widths[0] == pytest.approx(widths[1], rel=0.1)
+    assert "s" not in found.answer.to_dicts()[0]
+    again = table.group_by("sex").agg(m=tacit.mean("income"), share=tacit.mean("moved"))
+    assert again.answer(2, about="population").to_dicts() == found.to_dicts()  # asked again it is free
+
+
+@pytest.mark.parametrize(
+    ("ask", "words"),
+    [
+        (lambda table: table.count().answer(1, about="population"), "cannot be asked about the population"),
+        (lambda table: table.mean("income").answer(1, about="world"), "'table' or 'population'"),
+    ],
+)
+def test_what_cannot_be_asked_about_the_population_is_refused_before_the_charge(ask, words):
+    table = people()
+    left = str(table.left)
+    with pytest.raises(tacit.InvalidParameter, match=words):
+        ask(table)
+    assert str(table.left) == left
+
+
+def test_several_rows_of_a_person_are_refused_before_the_charge():
+    table = people(unit="area", rows_per_unit=9_000)
+    left = str(table.left)
+    with pytest.raises(tacit.InvalidParameter, match="one row for each person"):
+        table.mean("income").answer(1, about="population")
+    assert str(table.left) == left

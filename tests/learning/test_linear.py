@@ -105,7 +105,7 @@ def test_a_summary_reads_as_people_know_it(fitted):
     text = str(fitted.summary())
     for words in (
         "Linear regression of hours",
-        "coef  std err",
+        "coef  std err  P>|t|",
         "[0.025",
         "0.975]",
         "noise",
@@ -114,10 +114,10 @@ def test_a_summary_reads_as_people_know_it(fitted):
         "ward: ",
     ):
         assert words in text
-    assert "P>|t|" not in text
     ward = next(each for each in fitted.summary().to_dicts() if each["term"] == "age")
     assert ward["low"] < ward["coefficient"] < ward["high"]
     assert 0 < ward["noise"] < 1
+    assert (ward["pvalue"] <= 0.05) == (not ward["low"] <= 0 <= ward["high"])  # the interval at 95 % is that test
 
 
 def test_a_model_predicts_the_same_in_sql_and_for_frames_of_every_kind(fitted):

@@ -219,7 +219,9 @@ class Answer:
         """
         from tacit.answer.population import population
 
-        return population(*self.released, self.facts.confidence if confidence is None else confidence)
+        found = population(*self.released, self.facts.confidence if confidence is None else confidence)
+        found.answer = self
+        return found
 
     @property
     def released(self) -> "Laws":

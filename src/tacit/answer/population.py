@@ -128,6 +128,7 @@ class Population(Printed):
         self, keys: Mapping[str, Sequence[Any]], found: Mapping[str, tuple[NoisyColumn, Floats]], level: Fraction
     ) -> None:
         self._columns: dict[str, Sequence[Any]] = dict(keys)
+        self.answer: Any = None  # the answer about the table
         self._keys, self._names = tuple(keys), tuple(found)
         self.confidence: Fraction = level
         for name, (column, noise) in found.items():

@@ -141,7 +141,7 @@ def correlation(source: Any, one: str | None = None, two: str | None = None, *, 
 
 
 def tail_of_correlation(values: Floats, rows: Floats, law: NoiseLaw, rho: float) -> Floats:
-    """Return the probability that correlations are as far from this one, if the two numbers have it."""
+    """Return the probability that correlations are this distance from `rho` or more, if it is the true one."""
     spread = np.maximum(1 - rho * rho, 1e-9) / np.sqrt(np.maximum(rows - 3, 1.0))
     return law.tail(np.abs(values - rho), spread)
 
@@ -222,7 +222,7 @@ def spread_of_shares(estimate: Estimate, one: Integers, two: Integers, differenc
 
 
 def tails(estimate: Estimate, one: Integers, two: Integers, spread_at: SpreadAt, difference: float = 0.0) -> Floats:
-    """Return, for pairs of groups, the probability of a difference as far from this one, if this one is true."""
+    """Return, for pairs of groups, the probability of this distance from a true difference, or more."""
     sides = [estimate.below.at(each).wider(estimate.above.at(each)) for each in (one, two)]
     distance = np.abs(np.nan_to_num(estimate.value[one] - estimate.value[two]) - difference)
     found = sides[0].less(sides[1]).tail(distance, spread_at(estimate, one, two, difference))

@@ -56,6 +56,7 @@ from tacit.query import (
     Column,
     Compound,
     Moves,
+    Output,
     Query,
     columns_of,
     moves_of,
@@ -114,6 +115,27 @@ class Question(QuestionVerbs[PlanReport]):
                 notices=() if answered.free else session.notices,
                 certify=partial(session.ledger.certificate, answered.receipt.number),
             )
+
+    def _about_population(self) -> "Question":
+        """Return the question with the standard deviation of each mean of a number; refuse several rows of a person."""
+        declared, outputs = self.session.declaration, self.query.outputs
+        means = [each.aggregate for each in outputs if each.aggregate.kind == "mean"]
+        if self.several is not None or not means:
+            return super()._about_population()  # type: ignore[return-value] # it refuses
+        if declared.unit_column is not None and 1 not in (declared.rows_per_unit, declared.most_rows_per_unit):
+            raise InvalidParameter(
+                "numbers about a population need one row for each person: rows of the same person are not independent"
+                "\nhint: declare rows_per_unit=1 if that is so, or ask about one number for each person"
+            )
+        known = [each.aggregate.expression for each in outputs if each.aggregate.kind in ("std", "variance")]
+        wanted = {each.expression: each for each in means if each.expression not in known}
+        spreads = [
+            Output(f"spread_{at}", replace(each, kind="std"))
+            for at, (of, each) in enumerate(wanted.items())
+            if not (isinstance(of, Column) and declared.columns[of.name].type == "bool")  # a share has its own spread
+        ]
+        columns = (*self.query.columns, *(each.name for each in spreads)) if self.query.columns else ()
+        return replace(self, query=replace(self.query, outputs=(*outputs, *spreads), columns=columns))
 
     def _request(self, call: QuestionCall, request_id: str | None = None) -> tuple[Request, Solved | None, Fraction]:
         """Return the request of a call, how its epsilon was solved for if an error is given, and the confidence."""

@@ -395,6 +395,13 @@ class QuestionVerbs(Generic[Made]):
         """Charge for the answer to a call, and return it."""
         raise NotImplementedError
 
+    def _about_population(self) -> "QuestionVerbs[Made]":
+        """Return the question with what intervals about the population need beside it."""
+        raise InvalidParameter(
+            "this question cannot be asked about the population here"
+            "\nhint: ask means of one table where it is, e.g. table.mean('x').answer(epsilon=1, about='population')"
+        )
+
     def plan(
         self,
         epsilon: Number | None = None,
@@ -418,7 +425,28 @@ class QuestionVerbs(Generic[Made]):
             QuestionCall(epsilon, delta, error, for_groups_of, weights, noise, confidence, learn, analyst)
         )
 
+    @overload
+    def answer(self, epsilon: Number | None = ..., *, about: Literal["population"], **words: Any) -> Any: ...
+    @overload
     def answer(
+        self,
+        epsilon: Number | None = ...,
+        delta: Number | None = ...,
+        *,
+        error: Wanted | None = ...,
+        for_groups_of: int | None = ...,
+        weights: Mapping[str, Number] | None = ...,
+        consistent: bool = ...,
+        request_id: str | None = ...,
+        analyst: str | None = ...,
+        noise: str | None = ...,
+        confidence: Number = ...,
+        learn: Learn = ...,
+        accept_noise: bool = ...,
+        hold: Hold | None = ...,
+        about: Literal["table"] = ...,
+    ) -> Answer: ...
+    def answer(  # type: ignore[misc] # the words of the first are those of the second
         self,
         epsilon: Number | None = None,
         delta: Number | None = None,
@@ -434,7 +462,8 @@ class QuestionVerbs(Generic[Made]):
         learn: Learn = None,
         accept_noise: bool = False,
         hold: Hold | None = None,
-    ) -> Answer:
+        about: Literal["table", "population"] = "table",
+    ) -> Any:
         """Return the private answer, after charging for it: what `plan` with the same words shows.
 
         The same question asked again is answered from the record, with the same numbers, for free. `consistent` makes
@@ -445,12 +474,18 @@ class QuestionVerbs(Generic[Made]):
         `accept_noise`; the plan says so, and names what mends it.
         `hold` delays the outcome after a charge until "2s" after asking, or a later tick of that public clock (4 s,
         8 s ...), so that the time shows nothing of the rows. A table's declared hold is kept if it is longer.
+        With `about="population"` the table is a simple random sample, and intervals have the sampling error too: the
+        spread of each mean is asked beside it. The result is
+        that of `Answer.population`, and has the answer about the table as `answer`.
         """
+        if about not in ("table", "population"):
+            raise InvalidParameter("about must be 'table' or 'population'")
         for name, given in (("consistent", consistent), ("accept_noise", accept_noise)):
             if not isinstance(given, bool):  # all words are read before the charge
                 raise InvalidParameter(f"{name} must be True or False, not {type(given).__name__}")
         spending = (epsilon, delta, error, for_groups_of, weights, noise, confidence, learn, analyst)
-        return self._answered(QuestionCall(*spending, consistent, request_id, accept_noise, hold))
+        call = QuestionCall(*spending, consistent, request_id, accept_noise, hold)
+        return self._answered(call) if about == "table" else self._about_population()._answered(call).population()
 
     if not TYPE_CHECKING:  # a checker should go on finding names that do not exist
 

@@ -74,7 +74,8 @@ def _answer_to(options: AskOptions) -> "Answer":
         opened = opening()
         plan_question(options, opened)  # a budget is for life: it is not declared by a question that is refused
         question = open_question(options, opened, to_plan=False)
-        return question.answer(analyst=options.analyst, **words, **options.spending(is_free=question.is_free))
+        found: Answer = question.answer(analyst=options.analyst, **words, **options.spending(is_free=question.is_free))
+        return found
 
 
 def question_there(options: AskOptions) -> Any:

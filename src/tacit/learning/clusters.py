@@ -1,9 +1,9 @@
 """`KMeans`: clusters of a protected table from a noisy grid, plain k-means on its cells, and one noisy round after it.
 
 Rows are counted once in a public grid. Cells that noise rules are dropped, and k-means with many starts runs on the
-rest: it reads only released numbers. One more round adds up what people are off from the centre that is nearest to
-them, cut at a length that the grid foretells, and moves each centre as far as its noise allows. With many columns the
-grid is in the three directions of the largest noisy variance.
+rest: it reads only released numbers. A last round adds up how far people are off from the centre that is nearest to
+them, cut at a length that the grid foretells, and moves each centre by the part that its noise leaves. With many
+columns the grid is in the three directions of the largest noisy variance.
 
 No centre begins at a row, and no round depends on rows except through noise (docs/proofs/rounds.md).
 """
@@ -98,7 +98,7 @@ class ClusterState:
 
     @cached_property
     def centres(self) -> Floats:
-        """The centres in half ranges, each moved to the noisy mean of its people as far as the noise allows."""
+        """The centres in half ranges, each moved to the noisy mean of its people by the part that the noise leaves."""
         base = np.array(self.noisy["centres"], dtype=np.float64) / NUMBER_ONE
         step = self._sums[2:].T * self.cut / np.maximum(self._sums[0], 1.0)[:, None]
         length = np.maximum((step**2).sum(axis=1), 1e-300)

@@ -6,6 +6,7 @@
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
+from math import erfc, sqrt
 from statistics import NormalDist
 from typing import Any, ClassVar, Literal
 
@@ -94,7 +95,15 @@ class LinearRegression(Estimator[LinearState]):
         noise = np.diag(change @ found.noise @ change.T)
         width = NormalDist().inv_cdf((1 + self.confidence) / 2)
         coefficients = tuple(
-            Coefficient(state.name_of(place), value, error, value - width * error, value + width * error, part)
+            Coefficient(
+                state.name_of(place),
+                value,
+                error,
+                value - width * error,
+                value + width * error,
+                part,
+                erfc(abs(value) / error / sqrt(2)) if error > 0 else 1.0,
+            )
             for place, value, error, part in zip(
                 found.places,
                 estimate.tolist(),
@@ -159,7 +168,10 @@ def raw_map(design: LinearDesign, places: Iterable[int]) -> Floats:
 
 @dataclass(frozen=True)
 class Coefficient:
-    """A term: its coefficient, standard error and interval; `noise` is the part of its variance that is noise."""
+    """A term: its coefficient, standard error and interval; `noise` is the part of its variance that is noise.
+
+    `pvalue` is the probability of a coefficient as far from 0 if the population's is 0, by the sample and the noise.
+    """
 
     term: str
     coefficient: float
@@ -167,6 +179,7 @@ class Coefficient:
     low: float
     high: float
     noise: float
+    pvalue: float
 
 
 @dataclass(frozen=True, repr=False)
@@ -189,9 +202,15 @@ class LinearSummary:
 
     def __str__(self) -> str:
         below, above = (1 - self.confidence) / 2, (1 + self.confidence) / 2
-        head = ("", "coef", "std err", f"[{below:.3g}", f"{above:.3g}]", "noise")
+        head = ("", "coef", "std err", "P>|t|", f"[{below:.3g}", f"{above:.3g}]", "noise")
         rows = [
-            (each.term, *map(_four_digits, (each.coefficient, each.error, each.low, each.high)), f"{each.noise:.0%}")
+            (
+                each.term,
+                *map(_four_digits, (each.coefficient, each.error)),
+                f"{each.pvalue:.3f}",
+                *map(_four_digits, (each.low, each.high)),
+                f"{each.noise:.0%}",
+            )
             for each in self.coefficients
         ]
         widths = [max(map(len, cells)) for cells in zip(head, *rows, strict=True)]
