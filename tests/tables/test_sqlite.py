@@ -10,6 +10,7 @@ import sqlalchemy
 import tacit
 from tacit.errors import EngineError, InvalidParameter, QueryRefused
 from tacit.ledger import open_ledger
+from tacit.tables import sqlite_table
 from tacit_gauntlet.stage.table import bounded_table, protected
 
 BOUNDS = {"rows_per_unit": 9, "groups_per_unit": 9, "most_rows_per_unit": 9}
@@ -181,3 +182,10 @@ def test_objects_of_sqlalchemy_are_refused_in_words(tmp_path):
             with pytest.raises(InvalidParameter, match=r"cannot be opened as a table|must be a connection of DuckDB"):
                 fresh(source)
     engine.dispose()
+
+
+def test_a_reader_that_hands_over_cells_of_any_kind_would_be_seen(tmp_path, monkeypatch):
+    kinds = tuple((word, ("1", *how)) for word, (_, *how) in sqlite_table.KINDS)
+    monkeypatch.setattr(sqlite_table, "KINDS", kinds)
+    with pytest.raises(Exception, match=r"int|str|bytes"):
+        test_a_cell_of_another_kind_is_null_and_stops_no_question(tmp_path, "x")

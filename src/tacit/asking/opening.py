@@ -213,7 +213,9 @@ def _version(given: int | None, opened: Source) -> int:
         raise InvalidParameter(
             "the version of a Delta or Iceberg table is its snapshot, which it has itself\nhint: leave out version="
         )
-    return (opened.snapshot or 1) if given is None else whole(given, name="version")
+    if given is not None:
+        return whole(given, name="version")
+    return 1 if opened.snapshot is None else opened.snapshot
 
 
 def public(
