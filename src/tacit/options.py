@@ -132,7 +132,7 @@ _COST = {name: SPENDING[name] for name in ("epsilon", "delta")}
 MADE_ROWS = {
     "columns": Option("names", "The columns of made-up rows; all but the unit's if left out."),
     "dates": Option("ranges", "The public range of each column of dates or times."),
-    "target": Option("text", "A column that models predict: its pairs have twice the weight."),
+    "target": Option("text", "A column that models predict: its pairs count four times."),
     "rules": Option("names", "Conditions that made-up rows keep."),
     "once": Option("names", "Several rows for each person: the columns with one value per person."),
     "order": Option("text", "With once: the column by which a person's rows are in order."),

@@ -34,7 +34,7 @@ def test_numbers_are_chosen_by_their_errors():
 def test_a_model_is_not_chosen_by_people_it_has_seen():
     table = people_table()
     holdout = Holdout(table)
-    with pytest.raises(tacit.QueryRefused, match="would win by that"):
+    with pytest.raises(tacit.QueryRefused, match="would seem better than it is"):
         tune([MODEL, Fitted(MODEL, rows_used(table))], holdout, 1)
     assert table.left.epsilon == 8
 

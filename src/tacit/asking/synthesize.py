@@ -38,9 +38,9 @@ class Synthesis:
         """Charge for made-up rows and return them: `to_pandas()`, `rows(10_000)`, `crosstab("age", "ward")`.
 
         `columns` are all but the unit's if they are not named; a dict gives dates and times their public range, as in
-        {"day": ("2026-01-01", "2026-12-31"), "ward": None}. `target` is a column that matters twice. Made-up rows keep
-        the `rules`, such as ["discharged >= admitted"]. With `once`, the columns that a person has once (or []), people
-        get several rows, in the `order` of a column. The same call again is free and gives the same tables. Undeclared
+        {"day": ("2026-01-01", "2026-12-31"), "ward": None}. Pairs with `target` count four times. Made-up rows keep the
+        `rules`, such as ["discharged >= admitted"]. With `once`, the columns that a person has once (or []), people get
+        several rows, in the `order` of a column. The same call again is free and gives the same tables. Undeclared
         ranges and keys are learned first.
         """
         from tacit.learning import MadeRows

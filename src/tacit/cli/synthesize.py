@@ -29,7 +29,7 @@ def synthesize(
     epsilon: str = required("E", "The cost of the rows, however many are made."),
     columns: str | None = option("NAMES", help="The columns to make, with commas between them; all but the unit's."),
     dates: Repeated = option("COLUMN=A:B", help="The public range of a column of dates or times. Can be repeated."),
-    target: str | None = option("COLUMN", help="A column that models predict: its pairs have twice the weight."),
+    target: str | None = option("COLUMN", help="A column that models predict: its pairs count four times."),
     rule: Repeated = option("CONDITION", help="A rule that made-up rows keep. Can be repeated."),
     once: str | None = option(
         "NAMES", help="Several rows for each person: the columns with one value per person, or ''."
