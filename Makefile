@@ -90,6 +90,8 @@ $(TOOLS): pyproject.toml gauntlet/pyproject.toml classroom/pyproject.toml | $(BI
 	@echo "installing tacit, its classroom, its gauntlet and its test tools into $(VENV) (once; a minute or two)"
 	$(PIP) install --upgrade 'pip>=25.1'
 	$(PIP) install --editable '.[all]' --editable ./classroom --editable ./gauntlet --group test
+	@# nets: a CPU build of torch if there is one (others are gigabytes); sympy says that mpmath must be older than the tests' own
+	@$(PIP) install --no-deps 'torch==2.13.0+cpu' sympy networkx filelock fsspec 2>/dev/null || echo "no CPU build of torch here: the tests of nets are skipped"
 	@touch $@ $(RUNTIME)
 
 $(SHIPPING): pyproject.toml | $(TOOLS)

@@ -47,15 +47,15 @@ HABITS = (
         "'nobody', 'nothing' or 'none'",
         r"\b(?:nobody|nothing|no one|none|neither|nowhere|somebody|nobody's|anybody|everybody)\b",
         16.0,
-        4.6,
+        5.0,
     ),
     Habit("'… alone' for 'only'", r"\b\w+\salone\b", 2.0, 1.3),
     Habit("'as many as', 'so much'", r"\b(?:as|so)\s(?:many|much|long|large|far|often|few|little)\b", 5.0, 3.5),
     Habit(
         "'but for', 'of its own', 'at all', 'the more the'",
         r"\bbut for\b|\bof (?:its|their|his) own\b|\bat all\b|\bthe (?:more|less|fewer|larger) the\b",
-        2.5,
-        3.0,
+        2.6,
+        3.6,
     ),
     Habit("'whose'", r"\bwhose\b", 5.8, 1.0),
     Habit(

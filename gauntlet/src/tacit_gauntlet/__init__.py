@@ -29,6 +29,8 @@ MODULES = (
     "tacit_gauntlet.learning.made_rows",
     "tacit_gauntlet.learning.moves",
     "tacit_gauntlet.learning.mutants",
+    "tacit_gauntlet.learning.net_mutants",
+    "tacit_gauntlet.learning.nets",
     "tacit_gauntlet.learning.oracle",
     "tacit_gauntlet.learning.oracle_mutants",
     "tacit_gauntlet.learning.paying",

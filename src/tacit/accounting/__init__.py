@@ -34,3 +34,4 @@ from tacit.accounting.filter import (
     rule_of,
     shares_of,
 )
+from tacit.accounting.sampled import sampled_rounds

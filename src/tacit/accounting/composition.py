@@ -12,7 +12,7 @@ that share no unit: a unit pays only for its own parts.
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -198,10 +198,18 @@ def _event_counts(events: Iterable[Any] | Mapping[Any, int]) -> tuple[Counts, in
         often = whole(times, name="how often an event runs")
         releases += often
         for event in _events_of(item):
-            counts[event] += often
+            one, times_each = _one_round(event)
+            counts[one] += often * times_each
     if not counts:
         raise InvalidParameter("the batch is empty\nhint: give at least one event")
     return counts, releases
+
+
+def _one_round(event: Event) -> tuple[Event, int]:
+    """Return one round of an event, and the number of its rounds."""
+    if isinstance(event, SubsampledGaussian) and event.rounds != 1:
+        return replace(event, rounds=Fraction(1)), int(event.rounds)
+    return event, 1
 
 
 def _events_of(item: object) -> tuple[Event, ...]:
@@ -418,6 +426,19 @@ def _numerical(counts: Counts, ask: Callable[[Total], Fraction | None]) -> Fract
             return None
         answers.append(answer)
     return max(answers)
+
+
+def numerical_delta(events: Iterable[Event], epsilon: Fraction) -> Fraction:
+    """Return the numerical total of a batch at an epsilon, rounded up; 1 if it is not known.
+
+    The floats of another machine may round otherwise, and then differ by far less than a thousandth
+    (docs/proofs/sampled-rounds.md).
+    """
+    counts, _ = _event_counts(events)
+    if any(isinstance(event, Failing) for event in counts):
+        return Fraction(1)
+    found = _total_by(lambda: _numerical(counts, lambda sums: sums.delta(epsilon)))
+    return Fraction(1) if found is None else min(found, Fraction(1))
 
 
 def _is_ordinary(event: Event) -> bool:

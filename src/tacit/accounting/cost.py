@@ -13,7 +13,7 @@ in floats proposes a sigma, rounded up to a short rational; the exact delta at t
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache, partial
 
@@ -180,8 +180,10 @@ def zcdp(event: Event) -> ZcdpLoss:
     """
     if isinstance(event, LaplaceNoise):
         return ZcdpLoss(upward(lambda: _laplace_relative_entropy(event)))
-    if isinstance(event, GaussianNoise | SubsampledGaussian):  # sampling lowers no rho (docs/proofs/amplification.md)
+    if isinstance(event, GaussianNoise):
         return ZcdpLoss(event.sensitivity_squared / (2 * event.sigma**2))
+    if isinstance(event, SubsampledGaussian):  # sampling lowers no rho (docs/proofs/amplification.md)
+        return ZcdpLoss(event.rounds * event.sensitivity_squared / (2 * event.sigma**2))
     if isinstance(event, Failing):
         return ZcdpLoss(Fraction(0), event.delta)
     if isinstance(event, PureChoice | StaircaseNoise):
@@ -240,8 +242,16 @@ def noise_delta(events: tuple[Event, ...], epsilon: Fraction) -> Fraction:
     drawn = [event for event in events if not isinstance(event, Failing)]
     by_zcdp = zcdp_to_delta(sum((zcdp(event).rho for event in drawn), Fraction(0)), epsilon)
     if any(isinstance(event, SubsampledGaussian) for event in drawn):
-        alone = delta_at(drawn[0], epsilon) if len(drawn) == 1 else Fraction(1)
-        return min(by_zcdp, alone, _renyi_delta(Counter(drawn), epsilon))
+        if drawn == [one := drawn[0]] and isinstance(one, SubsampledGaussian) and one.rounds == 1:
+            return min(by_zcdp, delta_at(one, epsilon), _renyi_delta(Counter(drawn), epsilon))
+        from tacit.accounting.composition import numerical_delta  # it needs the names here
+
+        numerical = numerical_delta(drawn, epsilon)
+        is_wide = all(event.sigma >= SIGMA_SMOOTH for event in drawn if isinstance(event, SubsampledGaussian))
+        # of wide noise the numerical total is the least, and Rényi orders cost as much time again
+        return min(
+            by_zcdp, numerical if numerical < 1 and is_wide else min(numerical, _renyi_delta(Counter(drawn), epsilon))
+        )
     gaussian = [event for event in drawn if isinstance(event, GaussianNoise)]
     if not drawn or len(gaussian) < len(drawn):
         return by_zcdp
@@ -301,6 +311,8 @@ def _unsampled(event: SubsampledGaussian) -> GaussianNoise:
 
 def _sampled_delta(event: SubsampledGaussian, epsilon: Fraction) -> Fraction:
     """Return rate times the noise's own delta, at the epsilon that sampling lowers to this one (rounded down)."""
+    if event.rounds != 1:
+        return noise_delta((event,), epsilon)
 
     def raised() -> arb:
         return (ball(epsilon).expm1() / ball(event.rate)).log1p()
@@ -310,6 +322,8 @@ def _sampled_delta(event: SubsampledGaussian, epsilon: Fraction) -> Fraction:
 
 def _sampled_epsilon(event: SubsampledGaussian, delta: Fraction) -> Fraction:
     require_chance(delta)
+    if event.rounds != 1:
+        raise InvalidParameter("several samples are a batch\nhint: tacit.compose([event], delta=1e-6)")
     if delta >= event.rate:
         return Fraction(0)
     inner = epsilon_at(_unsampled(event), delta / event.rate)
@@ -386,7 +400,7 @@ def _renyi_at(event: Event, order: Fraction) -> Fraction:
     if isinstance(event, Failing):
         return Fraction(0)
     if isinstance(event, SubsampledGaussian):
-        return upward(partial(_sampled_renyi, event, int(order)))
+        return event.rounds * upward(partial(_sampled_renyi, replace(event, rounds=Fraction(1)), int(order)))
     if isinstance(event, LaplaceNoise):
         return upward(lambda: _laplace_renyi(event, order))
     by_pure = upward(lambda: _pure_renyi(event.epsilon, order))

@@ -27,5 +27,5 @@ from tacit.asking.protected_table import Table, travelled_question
 from tacit.asking.question import Question, answer_columns, learn_ahead, question_of, warn_if_large
 from tacit.asking.request import left_record, what_is_left
 from tacit.asking.running import Running
-from tacit.asking.session import Session, noise_for, replaced
+from tacit.asking.session import Session, noise_for, replaced, sampled_noise_for
 from tacit.asking.verbs import QuestionCall, QuestionVerbs, Verbs

@@ -12,12 +12,13 @@ more than that share, three quarters of it are charged to a budget's thresholds 
 Such a batch is made for addition only, so it need not fit the other arm.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from math import isqrt
+from typing import TypeVar
 
 from tacit.accounting import (
     FOR_KEYS,
@@ -28,6 +29,7 @@ from tacit.accounting import (
     noise_delta,
     rho_within,
     rule_of,
+    sampled_rounds,
     shares_of,
 )
 from tacit.answer import protected_words
@@ -47,16 +49,25 @@ from tacit.asking.learned import (
     source_of,
     without_limit,
 )
-from tacit.asking.paying import OpenCharge, Payment, spend
+from tacit.asking.paying import OpenCharge, Payment, Release, failing_alike, spend
 from tacit.engine import Engine, StoredRows, derived_source, open_engine
 from tacit.errors import InvalidParameter, LedgerError, QueryRefused
 from tacit.exact import all_groups
-from tacit.hold import longest
+from tacit.hold import holding, longest
 from tacit.ledger import Asker, Learning, Ledger, RegisteredTable
 from tacit.noise import fresh_bytes
 from tacit.numbers import Number, shortened, show
 from tacit.plan import Fact, Plan, Spend, WantedFact, make_spend
-from tacit.privacy import SCALE_MAX, SCALE_MIN, ApproximateLoss, GaussianNoise, Loss, delta_meaning
+from tacit.privacy import (
+    SCALE_MAX,
+    SCALE_MIN,
+    ApproximateLoss,
+    Event,
+    GaussianNoise,
+    Loss,
+    SubsampledGaussian,
+    delta_meaning,
+)
 from tacit.query import (
     Expression,
     Query,
@@ -302,6 +313,12 @@ class Session:
         key = self.key_of(payment.key) if payment.learning is None else self.fact_key(payment.key)
         return spend(self.ledger, self.registered, replace(payment, key=key))
 
+    @contextmanager
+    def failing_alike(self, run: Release) -> Iterator[None]:
+        """Raise one fixed message for any failure before a run that was charged earlier is released, on the clock."""
+        with holding(self.hold), failing_alike(run):
+            yield
+
     def asker(self, analyst: str | None) -> Asker:
         return self.ledger.asker(self.registered, analyst)
 
@@ -350,6 +367,56 @@ def noise_for(
     together, and its share of the loss; shares add up to 1. If neighbours replace a unit, two units move here; with
     `only_adds`, no unit makes a number smaller.
     """
+    if sum(share for _, share in wanted) != 1 or any(share <= 0 or squared <= 0 for squared, share in wanted):
+        raise InvalidParameter("the shares of rounds must be above 0 and add up to 1")
+    squares = [replaced(session, only_adds=only_adds) * Fraction(squared) for squared, _ in wanted]
+    shares = [share for _, share in wanted]
+
+    def events_for(loss: NoiseLoss, rho: Fraction | None) -> tuple[GaussianNoise, ...]:
+        least = Fraction(0) if rho is None else sum(squares, Fraction(0)) / (2 * rho)
+        return _batch(squares, shares, loss, least)
+
+    return _first_admitted(session, epsilon, delta, events_for)
+
+
+def sampled_noise_for(
+    session: Session, epsilon: Number, delta: Number | None, *, rate: Fraction, rounds: int, step: int
+) -> tuple[tuple[GaussianNoise, SubsampledGaussian], NoiseLoss]:
+    """Return the events of a noisy count of units and of sums over samples of them, within the (epsilon, delta) beside.
+
+    A unit is in a sample with chance `rate`, and then moves its sum by at most `step` in L2.
+    """
+    if replaced(session) != 1:
+        raise QueryRefused(
+            "sampled rounds protect a person who is added or removed, and this table declares neighbours='replace'"
+            "\nhint: declare neighbours='add-remove'"
+        )
+    if not isinstance(session.registered.budget, ApproximateLoss):
+        raise QueryRefused(
+            "sampled rounds are charged in epsilon and delta, and this budget lacks a delta, or is in rho"
+            "\nhint: declare the budget as tacit.epsilon(3, delta=1e-6)"
+        )
+    return _first_admitted(
+        session,
+        epsilon,
+        delta,
+        lambda loss, _: sampled_rounds(ApproximateLoss(loss.epsilon, loss.delta), rate, rounds, step),
+    )
+
+
+Events = TypeVar("Events", bound=tuple[Event, ...])
+
+
+def _first_admitted(
+    session: Session,
+    epsilon: Number,
+    delta: Number | None,
+    events_for: Callable[[NoiseLoss, Fraction | None], Events],
+) -> tuple[Events, NoiseLoss]:
+    """Return the events that are made for an (epsilon, delta), and that loss, as the budget's rule admits it.
+
+    `events_for` is given the loss, and the rho that the events must fit too, or None.
+    """
     budget = session.registered.budget
     spend = make_spend(epsilon, _delta_of_question(delta, budget), "gaussian", budget)
     if spend.delta_rho == 0:
@@ -357,21 +424,16 @@ def noise_for(
             "models are learned with Gaussian noise, which needs a delta, but this budget is pure (delta = 0)"
             "\nhint: declare the budget with a delta, e.g. budget=tacit.epsilon(3, delta=1e-6)"
         )
-    if sum(share for _, share in wanted) != 1 or any(share <= 0 or squared <= 0 for squared, share in wanted):
-        raise InvalidParameter("the shares of rounds must be above 0 and add up to 1")
-    squares = [replaced(session, only_adds=only_adds) * Fraction(squared) for squared, _ in wanted]
-    asked = NoiseLoss(spend.epsilon, spend.delta_noise)
-    by_rho = sum(squares, Fraction(0)) / (2 * rho_within(spend.epsilon, spend.delta_rho))
-    shares = [share for _, share in wanted]
+    asked, rho = NoiseLoss(spend.epsilon, spend.delta_noise), rho_within(spend.epsilon, spend.delta_rho)
     if delta is None or not isinstance(budget, ApproximateLoss) or spend.epsilon > budget.epsilon:
-        return _batch(squares, shares, asked, by_rho), asked
+        return events_for(asked, rho), asked
     rule, fair = rule_of(budget), shares_of(budget, spend.epsilon).asked
     also_of_keys = NoiseLoss(asked.epsilon, asked.delta, asked.delta * OF_KEYS)
-    ways = [(asked, by_rho), (also_of_keys, Fraction(0))]
+    ways: list[tuple[NoiseLoss, Fraction | None]] = [(asked, rho), (also_of_keys, None)]
     if fair * FOR_NOISE < asked.delta <= fair * MOST:  # so that it fits beside others that take their fair share
         ways.reverse()
     for loss, least in ways:
-        events = _batch(squares, shares, loss, least)
+        events = events_for(loss, least)
         if rule.admits(charge_of(events, asked=loss)):
             return events, loss
     raise QueryRefused(

@@ -25,6 +25,7 @@ from tacit.tables import Source, keys_to_arrow
 
 BATCH_ROWS = 1 << 18
 ROWS_OF_UNIT, LISTED, PLACE, INDEX = "rows_of_unit", "listed", "place", "index_in_unit"
+PLACE_OF_UNIT = "place_of_unit"
 # Every row's number is below this, so that a division by this, or by any more rows, gives 0.
 ROWS_MOST = (1 << 31) - 1
 # Values are compared with those of a list one by one; a longer list is joined.
@@ -138,6 +139,8 @@ def coded_relation(
             rows = _joined_blocks(rows, _column_name(plan, at), listed, len(plan.columns[at].listed))
     if plan.unit is None:
         return rows
+    if plan.is_by_unit:
+        rows = rows.mutate(**{PLACE_OF_UNIT: sql.dense_rank().over(sql.window(order_by=[rows[UNIT]])).cast("int64")})
     alike = sql.least(rows.count().over(sql.window(group_by=[UNIT])), sql.literal(ROWS_MOST, "int64"))
     return _beside_rows_before(plan, rows.mutate(**{ROWS_OF_UNIT: alike.cast("int32")})).drop(UNIT)
 
@@ -234,7 +237,8 @@ def _block(plan: CodedPlan, batch: pa.RecordBatch, readers: "list[_Reader]") -> 
         if is_before:
             found = np.where(cells_of(batch.column(INDEX)) == 0, reader.type(reader.column.cells - 1), found)
         cells.append(found)
-    values = tuple(np.array(cells_of(batch.column(_kept_name(at)))) for at in range(len(plan.values)))
+    kept = [_kept_name(at) for at in range(len(plan.values))] + [PLACE_OF_UNIT] * plan.is_by_unit
+    values = tuple(np.array(cells_of(batch.column(name))) for name in kept)
     if plan.unit is None:
         return Block(tuple(cells), values, None, len(batch))
     return Block(tuple(cells), values, np.array(cells_of(batch.column(ROWS_OF_UNIT))), len(batch))

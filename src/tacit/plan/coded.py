@@ -92,7 +92,8 @@ class CodedColumn:
 class CodedPlan:
     """The rows and columns that a model is learned from; `values` are ranged numbers kept in whole steps.
 
-    A unit's rows are in the order of the column at `order`, and equal ones in that of all columns.
+    A unit's rows are in the order of the column at `order`, and equal ones in that of all columns. With `is_by_unit`
+    the place of each row's unit among all units is kept as the last of the values.
     """
 
     unit: str | None  # None: every row is a unit
@@ -100,9 +101,10 @@ class CodedPlan:
     columns: tuple[CodedColumn, ...]
     values: tuple[Measured, ...] = ()
     order: int | None = None
+    is_by_unit: bool = False
 
     def __post_init__(self) -> None:
-        if self.unit is None and any(column.of != "row" for column in self.columns):
+        if self.unit is None and (self.is_by_unit or any(column.of != "row" for column in self.columns)):
             raise InvalidParameter("only a unit with a column of its own has a row before, or a number of rows")
         if not 1 <= len(self.columns) + len(self.values) <= COLUMNS_MOST:
             raise InvalidParameter(f"a model has between 1 and {COLUMNS_MOST} columns\nhint: name fewer features")

@@ -329,12 +329,15 @@ class SubsampledGaussian:
     For ever: each unit is in the sample by its own coin of chance `rate`; the sample is secret and drawn afresh only
     for this release; neighbours add or remove one unit, which moves the statistic of a sample that has it by at
     most the root of `sensitivity_squared` in L2; the noise of `sigma` is as in `GaussianNoise`. If one of these does
-    not hold, this event may not be recorded: `tacit.poisson_sample` asks for each of them.
+    not hold, this event may not be recorded: `tacit.poisson_sample` asks for each of them. `rounds` is the number of
+    such releases, whole, each of a separate sample; each may depend on the earlier ones; 1 if a stored record leaves
+    it out.
     """
 
     sigma: Fraction
     sensitivity_squared: Fraction
     rate: Fraction
+    rounds: Fraction = Fraction(1)
 
 
 Event = (
@@ -354,8 +357,11 @@ Failing = KeyThreshold | FailureChance
 KINDS: dict[str, type[Event]] = {kind.__name__: kind for kind in Event.__args__}
 
 # Fields that cannot be 0: every release has noise, and every sample a positive probability.
-ABOVE_ZERO = frozenset({"scale", "sigma", "rate"})
+ABOVE_ZERO = frozenset({"scale", "sigma", "rate", "rounds"})
 AT_MOST_ONE = frozenset({"rate"})
+WHOLE = frozenset({"rounds"})
+# What a stored record may leave out, since it has the value that older records mean.
+_LEFT_OUT = {"scalar", "rounds"}
 
 
 def event_to_dict(event: Event) -> dict[str, str | bool]:
@@ -367,7 +373,8 @@ def event_to_dict(event: Event) -> dict[str, str | bool]:
     record: dict[str, str | bool] = {"kind": type(event).__name__}
     for field in fields(event):
         value = getattr(event, field.name)
-        record[field.name] = value if isinstance(value, bool) else to_text(value)
+        if field.name != "rounds" or value != 1:
+            record[field.name] = value if isinstance(value, bool) else to_text(value)
     return record
 
 
@@ -391,14 +398,15 @@ def event_from_dict(record: dict[str, str | bool]) -> Event:
         amount = values[name] = from_text(value)
         if not is_possible(name, amount):
             raise _damaged(kind)
-    if set(known) - {"scalar"} - set(values):
+    if set(known) - _LEFT_OUT - set(values):
         raise _damaged(kind)
     return kind(**values)  # type: ignore[arg-type]
 
 
 def is_possible(name: str, amount: Fraction) -> bool:
     """Return whether an event's field may have an amount."""
-    return (amount > 0 if name in ABOVE_ZERO else amount >= 0) and (amount <= 1 or name not in AT_MOST_ONE)
+    is_of_size = (amount > 0 if name in ABOVE_ZERO else amount >= 0) and (amount <= 1 or name not in AT_MOST_ONE)
+    return is_of_size and (amount.denominator == 1 or name not in WHOLE)
 
 
 def _damaged(kind: type[Event]) -> InvalidParameter:

@@ -20,7 +20,7 @@ Random bits come from `tacit.noise`. A session charges the ledger for all of thi
 from tacit.errors import InvalidParameter
 from tacit.exact import UNITS, ExactIntegers, ExactTable, added_to_levels
 from tacit.noise import DiscreteGaussian, DiscreteLaplace, DiscreteStaircase, IntegerNoise
-from tacit.numbers import combined
+from tacit.numbers import Wholes, combined
 from tacit.plan import Choice, NoisyRelease, Plan, PlannedLevel, QuantileDraw
 from tacit.privacy import GaussianNoise, LaplaceLaw, StaircaseLaw
 from tacit.release.noisy_table import Key, NoisyTable
@@ -64,13 +64,21 @@ def release_integers(exact: ExactIntegers, event: GaussianNoise) -> list[int]:
     Privacy: the event hides any move of the root of its `sensitivity_squared` in L2; it is refused where one unit can
     move the integers farther, or where it claims that only one of several can move (docs/proofs/rounds.md).
     """
+    noisy: list[int] = release_vector(exact, event).tolist()
+    return noisy
+
+
+def release_vector(exact: ExactIntegers, event: GaussianNoise) -> Wholes:
+    """Return the integers of one round, as an array, with fresh Gaussian noise of the event's sigma on each.
+
+    Privacy: as of `release_integers`.
+    """
     if event.scalar and len(exact) > 1:
         raise InvalidParameter("this event is for one number, and a round has several\nhint: reserve it as a vector")
     if event.sensitivity_squared < exact.moves_squared:
         raise InvalidParameter("one unit can move this round farther than its event hides\nhint: reserve a wider event")
     noise = DiscreteGaussian(event.sigma).sample(len(exact))
-    noisy: list[int] = combined((1, exact.values), (1, noise)).tolist()
-    return noisy
+    return combined((1, exact.values), (1, noise))
 
 
 def release_choice(exact: ExactIntegers, mechanism: NoisyMax) -> int:
