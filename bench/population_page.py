@@ -136,7 +136,7 @@ def page(kept: dict[str, Any]) -> str:
         "# About the population: levels, coverage and power",
         "",
         "`python -m bench.population_page` writes this page. Samples are drawn from known laws and read by the "
-        "product's own code; one row a person.",
+        "product's own code; one row a person. A dash was not measured.",
         "",
         "## Coverage of 95 % intervals",
         "",

@@ -24,6 +24,9 @@ from tests.learning.test_additive import FEATURES, ROWS, table
 def test_a_model_loads_again_equal(model, target, tmp_path):
     model.fit(table(), target=target, features=FEATURES).save(tmp_path / "model.json")
     again = load(tmp_path / "model.json")
+    for word in (type(model).__name__, *FEATURES, f"entry {model.receipt_.number} "):
+        assert word in model.card()
+        assert word in again.card()
     assert model_text(again) == model_text(model)
     assert np.array_equal(again.predict(ROWS).astype(str), model.predict(ROWS).astype(str))
     assert again.receipt_ == model.receipt_

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 import numpy as np
 
 from tacit.asking import Learn, Table
-from tacit.errors import InvalidParameter, QueryRefused, did_you_mean
+from tacit.errors import InvalidParameter, QueryRefused, did_you_mean, printable
 from tacit.learning.declared_rows import has_names, protected_rows, rows_to_predict
 from tacit.learning.rounds import train
 from tacit.learning.scorable import rows_used
@@ -198,6 +198,19 @@ class Estimator(Generic[State]):
                 f"{self.receipt_.number}, on the machine with the ledger"
             )
         return self._certify()
+
+    def card(self) -> str:
+        """Return a card of the model as Markdown: its columns, its parameters, its cost, and where that is recorded."""
+        names, loss, receipt = self._fitted().names, getattr(self, "loss_", None), getattr(self, "receipt_", None)
+        lines = [f"# {type(self).__name__}", f"- columns: {', '.join(names)}", f"- parameters: `{self!r}`"]
+        if loss is not None:
+            lines.append(f"- cost: epsilon {float(loss.epsilon):.2g}, delta {float(loss.delta):.2g}")
+        if receipt is not None:
+            lines.append(f"- record: entry {receipt.number} of ledger {receipt.ledger}, {receipt.time}")
+        if getattr(self, "learned_", ""):
+            lines.append(f"- learned facts: {self.learned_}")
+        lines.append("- made only of noisy integers and public facts: it may be published, and using it is free")
+        return printable("\n".join(lines) + "\n", keeping="\n")
 
     def save(self, path: Any) -> None:
         """Write the fitted model to a file of JSON, made of noisy integers and public facts; `load` reads it."""
