@@ -195,5 +195,5 @@ def test_an_answer_to_what_has_failed_does_not_verify(
         reserved.fail()
         monkeypatch.setattr("tacit.ledger.charging._newest", lambda *_: (1, False))
         reserved.commit("after all")
-    with pytest.raises(LedgerError, match="has failed"):
+    with pytest.raises(LedgerError, match="a charge that failed"):
         ledger.verify()
