@@ -54,6 +54,7 @@ class Heard:
     moves: list[int] = field(default_factory=list)
     events: list[Any] = field(default_factory=list)
     samples: list[Any] = field(default_factory=list)
+    left: list[Any] = field(default_factory=list)
 
 
 @contextmanager
@@ -65,7 +66,8 @@ def heard(*, everyone: bool = False, quiet: bool = False) -> Iterator[Heard]:
         kept.exact.append(exact.values.copy())
         kept.moves.append(exact.moves_squared)
         kept.events.append(event)
-        return exact.values if quiet else release(exact, event)
+        kept.left.append(exact.values if quiet else release(exact, event))
+        return kept.left[-1]
 
     def sampled(rate: Any, people: int) -> Any:
         found = np.ones(people, dtype=bool) if everyone else sample(rate, people)
