@@ -28,7 +28,7 @@ RUNS = 5
 # How many names may be repeated. A limit only falls: lower it whenever the figure is below it.
 CLASSES_TWICE_MAX = 0  # class names in two modules
 FACES_WIDE_MAX = 2  # faces with more than FACE_NAMES names
-LINES_MAX = 94_620  # lines of the product's Python; a limit that only falls, and what is added is paid for by deleting
+LINES_MAX = 94_060  # lines of the product's Python; a limit that only falls, and what is added is paid for by deleting
 LONELY_NAMES_MAX = 230  # names of faces that only one other room wants, or none
 HELPERS_THRICE_MAX = 0  # names of private functions in three modules
 

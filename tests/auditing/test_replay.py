@@ -13,8 +13,9 @@ import tacit
 import tacit_gauntlet as gauntlet
 from tacit.auditing.neighbours import make_tables
 from tacit.auditing.replay import audit_plan, audit_question, compare_traces, replay, run_plan, trace_all_and_alone
-from tacit.engine.engine import EmbeddedEngine, joined
+from tacit.engine.engine import EmbeddedEngine
 from tacit.engine.kernel import compiled
+from tacit.exact import all_groups
 from tacit.plan.plan import Part, Sensitivity
 from tacit_gauntlet.frame.mutant import all_mutants
 from tacit_gauntlet.stage.statistic import FALSE_ALARM as ALPHA
@@ -153,7 +154,7 @@ def engine_that(change):
     honest, runs = EmbeddedEngine._aggregate, count()
 
     def aggregate(self, plan, salt):
-        yield change(joined(list(honest(self, plan, salt))), next(runs) > 0)
+        yield change(all_groups(list(honest(self, plan, salt))), next(runs) > 0)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(EmbeddedEngine, "_aggregate", aggregate)

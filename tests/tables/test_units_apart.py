@@ -7,8 +7,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tacit.engine.engine import EmbeddedEngine, joined
+from tacit.engine.engine import EmbeddedEngine
 from tacit.errors import QueryRefused
+from tacit.exact import all_groups
 from tacit_gauntlet.stage.table import SALT, bounded_plan, exact_cells, exact_table, protected
 
 REFUSED = {
@@ -54,7 +55,7 @@ def test_every_id_is_a_person_on_the_quick_path_and_on_the_patient_one(kind, ask
     table = protected(stored(kind, TAKEN[kind]))
     question = table.count_units() if asked == "units" else table.count_distinct("x", per_unit=1)
     plan, source = bounded_plan(question), question.session.engine._source
-    patient = joined(list(EmbeddedEngine(source)._patient(plan, SALT, "sql")))
+    patient = all_groups(list(EmbeddedEngine(source)._patient(plan, SALT, "sql")))
     assert patient.sums == EmbeddedEngine(source, path="sql")._on_path(plan, SALT, "sql").sums
     assert patient.sums == (
         {"rows": [2 * len(TAKEN[kind])], "units": [len(TAKEN[kind])]} if asked == "units" else {"distinct_0": [1]}

@@ -20,7 +20,7 @@ from tacit.engine.coded_rows import CodedRows
 from tacit.engine.engine import EmbeddedEngine
 from tacit.engine.kernel import kernel_path
 from tacit.engine.task import PartedQuestion, parted
-from tacit.exact import ExactTable
+from tacit.exact import ExactTable, with_values_of
 from tacit.plan import CodedPlan, Plan
 from tacit.tables import Elsewhere, Source, open_elsewhere
 from tacit_gauntlet.stage.engine import kernel_at_hand
@@ -63,6 +63,9 @@ def asked_in_parts(
     batch_rows: int = 61,
 ) -> ExactTable:
     """Return the exact table of a question as its parts give it."""
+    if plan.is_mixed:  # as engines do: each half is a question of its own
+        how: dict[str, Any] = {"parts": parts, "places": places, "path": path, "seed": seed, "batch_rows": batch_rows}
+        return with_values_of(plan, *(asked_in_parts(asked, half, salt, **how) for half in plan.halves()))
     turn = Turn(str(seed))
     source = asked.engine.source if isinstance(asked, Session) else asked.session.engine.source
     engine = EmbeddedEngine(source, path=path)
