@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tacit.errors import QueryRefused
-from tacit.tables import cells, formats
+from tacit.tables import cells, parquet_files
 from tacit.tables.cells import TEXT_BYTES_MAX, reading_of, stored_column
 from tacit_gauntlet.stage.odd_cells import BAD_TEXTS, FAR, odd_columns
 from tacit_gauntlet.stage.table import bounded_table, exact_cells, exact_table, protected
@@ -218,13 +218,13 @@ def test_each_file_of_many_is_opened_once_to_compare_its_schema(tmp_path, monkey
     for place in range(5):
         held_in(tmp_path, pa.array([place, 2]), f"t{place}")
     opened = []
-    before = formats.pq.ParquetFile
+    before = parquet_files.pq.ParquetFile
 
     def counting(path, **words):
         opened.append(path)
         return before(path, **words)
 
-    monkeypatch.setattr(formats.pq, "ParquetFile", counting)
+    monkeypatch.setattr(parquet_files.pq, "ParquetFile", counting)
     table = protected(str(tmp_path / "*.parquet"))
     assert len(opened) <= 5 + 4  # the first one's schema is worked out
     assert bounded_table(table.count()).sums["rows"] == [4]  # two people, two rows each

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tacit.errors import QueryRefused
-from tacit.tables import formats
+from tacit.tables import parquet_files
 from tacit.tables.cells import sound_decimals
 from tacit_gauntlet.stage.odd_cells import decimals, too_long
 from tacit_gauntlet.stage.table import bounded_plan, bounded_table, exact_cells, exact_table, protected
@@ -70,10 +70,10 @@ class Leaf:
 
 
 def test_decimals_in_bytes_of_any_length_are_not_read_at_all():
-    assert formats._is_loose_decimal(Leaf("BYTE_ARRAY"))
-    assert formats._is_loose_decimal(Leaf("FIXED_LEN_BYTE_ARRAY", 17))
-    assert not formats._is_loose_decimal(Leaf("FIXED_LEN_BYTE_ARRAY", 16))
-    assert not formats._is_loose_decimal(Leaf("INT64"))
+    assert parquet_files._is_loose_decimal(Leaf("BYTE_ARRAY"))
+    assert parquet_files._is_loose_decimal(Leaf("FIXED_LEN_BYTE_ARRAY", 17))
+    assert not parquet_files._is_loose_decimal(Leaf("FIXED_LEN_BYTE_ARRAY", 16))
+    assert not parquet_files._is_loose_decimal(Leaf("INT64"))
 
 
 @pytest.mark.parametrize("precision", [1, 18, 19, 20, 37, 38])

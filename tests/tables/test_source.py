@@ -122,7 +122,7 @@ def test_opening_reads_no_row(monkeypatch, tmp_path):
         ("missing.parquet", "no file exists at"),
         ("missing*.csv", "no file exists at"),
         (5, "a int cannot be opened as a table"),
-        (("a", "b"), "DuckDB or PostgreSQL connection"),
+        (("a", "b"), "must be a connection of DuckDB, PostgreSQL or SQLite"),
     ],
 )
 def test_what_is_no_source_is_refused(source, words):
