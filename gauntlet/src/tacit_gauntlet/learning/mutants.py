@@ -111,10 +111,10 @@ def rows_undivided() -> Iterator[None]:
 )
 @contextmanager
 def intercept_forgotten() -> Iterator[None]:
-    def without(session: Any, epsilon: Any, delta: Any, wanted: Any) -> Any:
+    def without(session: Any, epsilon: Any, delta: Any, wanted: Any, **more: Any) -> Any:
         counts, (squared, share) = wanted[0], wanted[1]
         fewer = [counts, (squared * 4 // 5, share)]  # the stage's models have three or four terms
-        return original("noise for an additive model")(session, epsilon, delta, fewer)
+        return original("noise for an additive model")(session, epsilon, delta, fewer, **more)
 
     with (
         planted("noise for an additive model", without),
@@ -151,10 +151,10 @@ def little_noise() -> Iterator[None]:
 )
 @contextmanager
 def whole_loss_each() -> Iterator[None]:
-    def too_narrow(session: Any, epsilon: Any, delta: Any, wanted: Any) -> Any:
-        made, asked = original("noise for an additive model")(session, epsilon, delta, wanted)
+    def too_narrow(session: Any, epsilon: Any, delta: Any, wanted: Any, **more: Any) -> Any:
+        made, asked = original("noise for an additive model")(session, epsilon, delta, wanted, **more)
         events = [
-            original("noise for an additive model")(session, epsilon, delta, [(squared, type(share)(1))])[0][0]
+            original("noise for an additive model")(session, epsilon, delta, [(squared, type(share)(1))], **more)[0][0]
             for squared, share in wanted
         ]
         return tuple(events) if made else made, asked

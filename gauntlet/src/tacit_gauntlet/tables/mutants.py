@@ -133,8 +133,8 @@ def _largest(found: Any) -> int:
 
 
 def _only_found(listed_groups: Callable[..., Any]) -> Callable[..., Any]:
-    def found_alone(found: Any, plan: Any, names: Any) -> Any:
-        every = listed_groups(found, plan, names)
+    def found_alone(found: Any, plan: Any) -> Any:
+        every = listed_groups(found, plan)
         kept = [place for place in range(len(every.keys)) if any(values[place] for values in every.sums.values())]
         sums = {name: [values[place] for place in kept] for name, values in every.sums.items()}
         return replace(every, keys=[every.keys[place] for place in kept], sums=sums)
