@@ -174,6 +174,7 @@ def test_a_failure_after_the_charge_is_code_4_and_quotes_nothing(tacit_command, 
         raise ValueError("Ada Lovelace has 12 visits")
 
     monkeypatch.setattr(Source, "fetch", fail)
+    monkeypatch.setattr(Source, "stream", fail)
     monkeypatch.setattr(Source, "streaming", fail)  # nor does the path that goes on where a quick one stops
     ran = tacit_command("ask", visits, COUNT, *BOUNDS, *BUDGET, "--epsilon", 1)
     assert (ran.code, ran.out) == (4, "")

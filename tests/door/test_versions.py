@@ -194,6 +194,6 @@ def test_an_interrupt_inside_the_engine_is_one_and_no_failure_to_go_around(monke
     def interrupted(*_, **__):
         raise RuntimeError("Query interrupted")  # DuckDB's own words for Ctrl-C
 
-    monkeypatch.setattr(type(table.session.engine._source.backend), "to_arrow", interrupted)
+    monkeypatch.setattr(type(table.session.engine._source.backend), "run", interrupted)
     with pytest.raises(KeyboardInterrupt, match="stays spent"):
         table.count().answer(epsilon=1)

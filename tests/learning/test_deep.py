@@ -269,7 +269,7 @@ def test_what_cannot_be_trained_is_refused_before_a_charge():
         trained(frozen, rows, ledger=ledger)
     with pytest.raises(InvalidParameter, match="budget and a ledger"):
         trained(small(), rows, ledger=None)
-    with pytest.raises(QueryRefused, match="no delta"):
+    with pytest.raises(QueryRefused, match="lacks a delta"):
         deep.train(torch.nn.Linear(2, 2), table, torch.nn.functional.cross_entropy, target="y", **RUN)
     with pytest.raises(RuntimeError, match="mat1 and mat2"):  # a mistake in the module shows on made-up rows
         trained(small(7), rows, ledger=ledger)

@@ -59,7 +59,7 @@ def test_the_same_components_again_are_free():
         (PCA(9), {}, "from 1 to 3"),
         (PCA(scale="none"), {}, "scale must be"),
         (PCA(), {"features": ["age", "ward"]}, "'ward' is a list"),
-        (PCA(), {"y": "hours"}, "do not have a target"),
+        (PCA(), {"y": "hours"}, "does not have a target"),
     ],
 )
 def test_what_has_no_components_is_refused_before_the_charge(model, asked, words):

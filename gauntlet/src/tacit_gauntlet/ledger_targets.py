@@ -85,6 +85,7 @@ LEDGER_TARGETS: dict[str, str | tuple[str, ...]] = {
     "cohort of a source": "tacit.ledger.registry:_cohort",
     "refuse_if_replaced": "tacit.ledger.home:_refuse_if_replaced",
     "SqliteStore.prepare": "tacit.ledger.sqlite:SqliteStore._prepare",
+    "SqliteStore.close": "tacit.ledger.sqlite:SqliteStore.close",
     "SqliteStore.disconnect": "tacit.ledger.sqlite:SqliteStore.disconnect",
     "SqliteStore.reading": "tacit.ledger.sqlite:SqliteStore.reading",
     "SqliteStore.transact": "tacit.ledger.sqlite:SqliteStore.transact",

@@ -86,18 +86,26 @@ def write_behind() -> Iterator[None]:
         with self.turn, self._opened() as connection:
             yield original("rows in SQLite")(connection)
 
-    disconnect = original("SqliteStore.disconnect")
+    disconnect, close = original("SqliteStore.disconnect"), original("SqliteStore.close")
 
-    def flush_and_disconnect(self: Any) -> None:
+    def flush(self: Any) -> None:
         if self._connection is not None and getattr(self, "_open_transaction", False):
             self._open_transaction = False
             self._connection.execute("COMMIT")
+
+    def flush_and_disconnect(self: Any) -> None:
+        flush(self)
         disconnect(self)
+
+    def flush_and_close(self: Any) -> None:
+        flush(self)
+        close(self)
 
     with (
         planted("SqliteStore.transact", transact),
         planted("SqliteStore.reading", reading),
         planted("SqliteStore.disconnect", flush_and_disconnect),
+        planted("SqliteStore.close", flush_and_close),
     ):
         yield
 

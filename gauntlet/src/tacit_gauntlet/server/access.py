@@ -128,7 +128,7 @@ def stolen(_: Size) -> Evidence:
         wrong_ones = [two.send("GET", "/api/v1/tables", token) for token in ("tacit_x", kept[:-1] + "?", "", "ü")]
         in_url = two.send("GET", f"/api/v1/tables?token={kept}&access_token={kept}").status
         folder = Path(str(one.desk.file.path)).parent
-        secrets = [kept.rpartition("_")[2].encode(), ended.rpartition("_")[2].encode()]
+        secrets = [kept.split("_", 2)[2].encode(), ended.split("_", 2)[2].encode()]
         found = [
             str(path) for path in folder.rglob("*") if path.is_file() and any(s in path.read_bytes() for s in secrets)
         ]

@@ -96,7 +96,7 @@ async def _replayed(door: Any, token: str) -> bool:
     """Return whether what a client has sent to sign in also signs in another; the token itself is never sent."""
     first = Line(door).open()
     await first.sign_in("ada", token)
-    if token.rpartition("_")[2].encode() in first.sent:
+    if token.split("_", 2)[2].encode() in first.sent:
         return True
     second = Line(door).open()
     second.send(bytes(first.sent))

@@ -304,7 +304,7 @@ def said_about_secrets(server: Server, token: str) -> tuple[dict[str, str], list
     trace, and how the objects that hold a secret show themselves.
     """
     secrets = {
-        "a token": token.rpartition("_")[2],
+        "a token": token.split("_", 2)[2],
         "a table's password": "canary-of-a-table",
         "a ledger's password": "canary-of-a-ledger",
         "a key": "canaryOfAKeyThatIsNone",
