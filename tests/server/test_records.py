@@ -5,6 +5,7 @@ import io
 import json
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ import pyarrow.parquet as pq
 import tacit
 from tacit.ledger import BEGINNING
 from tacit.server import records
+from tacit.server.pages.ledger_pages import rows_of
 from tests.server.conftest import PEOPLE, House
 
 COUNT = {"sql": "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward", "epsilon": "1"}
@@ -138,3 +140,15 @@ def test_a_curator_sees_what_an_analyst_with_a_budget_of_their_own_has_learned(
     assert known
     assert {each["analyst"] for each in known} == {"cleo"}
     assert known == records.facts_read(house.desk, PEOPLE["tacit_ada"], "pay")
+
+
+def test_facts_that_were_learned_ahead_are_a_row_of_their_own():
+    def entry(number: int, call: str, **body: object) -> dict[str, object]:
+        body |= {"time": "2026-11-20T00:36:24", "table": "t", "analyst": "ada", "epsilon": "1/10", "call": {"id": call}}
+        return {"number": number, "kind": "charge", "text": f"{number} now charge t", "body": json.dumps(body)}
+
+    learned = entry(1, "a", learns={"words": "how many rows"})
+    (together,) = rows_of([learned, entry(2, "a", about="rows")], {"t": "visits"})
+    assert (together.what, together.spent) == ("rows", Fraction(2, 10))
+    asked, ahead = rows_of([learned, entry(2, "b", about="rows")], {"t": "visits"})
+    assert (asked.what, asked.spent, ahead.what) == ("rows", Fraction(1, 10), "learned: how many rows")

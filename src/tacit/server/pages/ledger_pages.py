@@ -157,12 +157,12 @@ class LedgerPages:
 def rows_of(read: Sequence[Entry], names: Mapping[str, str]) -> list[LedgerRow]:
     """Return entries as rows, the newest first: those of one question are folded into its row.
 
-    Facts are learned by charges of their own, just before the question that they were learned for: these belong to the
-    next question of the same person about the same table.
+    Facts are learned by charges of their own, just before the question that they were learned for: all charges of one
+    call are a row. Facts that were learned ahead are a row of their own.
     """
     rows: list[LedgerRow] = []
     by_charge: dict[int, LedgerRow] = {}
-    learning: dict[tuple[str, str], LedgerRow] = {}
+    learning: dict[str, LedgerRow] = {}
     for each in read:
         record = json.loads(each["body"])
         entry = {"number": each["number"], "words": f"{each['kind']}: {_words_of_entry(each)}"}
@@ -178,12 +178,12 @@ def rows_of(read: Sequence[Entry], names: Mapping[str, str]) -> list[LedgerRow]:
             continue
         row = _row(each, record, names)
         if kind == "charge":
-            whose = (row.who, row.table)
-            before = learning.pop(whose, None)
+            call = (record.get("call") or {}).get("id", "")
+            before = learning.pop(call, None)
             if before is not None:
                 row = _joined(before, row, asks="learns" not in record)
-            if "learns" in record:
-                learning[whose] = row
+            if "learns" in record and call:
+                learning[call] = row
             by_charge[each["number"]] = row
         row.entries.append(entry)
         if not any(row is other for other in rows):
